@@ -1,0 +1,69 @@
+# Needs only Python 3.11 or newer and make: every target sets up .venv by itself, and quickly the second time.
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?=
+ARGS ?=
+
+BIN := $(VENV)/bin
+# -qq hides progress and warnings, not errors; PIP_FLAGS= shows everything.
+PIP_FLAGS ?= -qq
+PIP_INSTALL = $(BIN)/python -m pip install $(PIP_FLAGS) --no-input --disable-pip-version-check -c constraints.txt
+
+export MPLBACKEND ?= Agg
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types reproduce bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.demo ## train an explainer on a small table and show what it says
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: lint types ## everything CI checks: lint, types, then pytest (PYTEST_ARGS='-m "not slow"' for the quick ones)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.test ## ruff check, ruff format --check, import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo
+
+types: $(VENV)/.test ## mypy, strict
+	$(BIN)/mypy
+
+reproduce: $(VENV)/.experiments ## the paper's experiments (ARGS=... goes to `l2x reproduce`)
+	$(BIN)/l2x reproduce $(ARGS)
+
+bench: $(VENV)/.experiments ## every benchmarks/*.py, one after the other
+	@set -e; for script in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "$$script"; $(BIN)/python "$$script" $(ARGS); done
+
+clean: ## remove .venv, caches and builds
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Stamps: one per set of packages, made again when pyproject.toml or constraints.txt change.
+
+$(VENV)/.demo: $(VENV)/.pip pyproject.toml
+	@echo "Installing l2x for the demo into $(VENV) (some minutes the first time)"
+	@$(PIP_INSTALL) -e '.[plots]' lightgbm
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.pip pyproject.toml
+	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
+	@$(PIP_INSTALL) -e '.[baselines,plots,onnx]' --group test --group lint
+	@touch $@
+
+$(VENV)/.experiments: $(VENV)/.pip pyproject.toml
+	@echo "Installing l2x and what its experiments need into $(VENV) (some minutes the first time)"
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx]' --group test
+	@touch $@
+
+# pip itself first, at the version of constraints.txt: dependency groups need 25.1.
+$(VENV)/.pip: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "l2x needs Python 3.11 or newer, but $(PYTHON) is %d.%d; try make PYTHON=python3.12" % sys.version_info[:2])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) pip
+	@touch $@
