@@ -1,0 +1,260 @@
+"""The model to be explained: anything that predicts, behind one verb: inputs in, P_m(y|x) out."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from l2x.errors import BlackBoxError, InputError, require
+
+Task = Literal["classification", "regression"]
+Array = np.ndarray[Any, Any]
+
+# Rows may miss a sum of one by rounding: float32 softmax over 1,000 classes is off by about 1e-5.
+SUM_TOLERANCE = 1e-3
+
+
+class BlackBox:
+    """A model that counts what it is asked and checks what it answers.
+
+    Parameters
+    ----------
+    predict : callable, inputs -> array
+        For classification `(n, c)` probabilities, or `(n,)` probabilities of the second of two classes;
+        for regression `(n,)` or `(n, m)` means.
+    task : "classification", "regression" or None
+        None decides on the first answer: two dimensions are class probabilities, one is a mean.
+    logits : bool
+        The answers are logits; apply a softmax (a sigmoid where there is one column).
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[Any], Any],
+        *,
+        task: Task | None = None,
+        logits: bool = False,
+        classes: Any = None,
+        name: str = "the model",
+    ) -> None:
+        self.predict = predict
+        self.task = task
+        self.logits = logits
+        self.classes = None if classes is None else np.asarray(classes)
+        self.name = name
+        self.calls = 0
+        self.rows = 0
+
+    def __call__(self, X: Any) -> Array:
+        """P_m(y|x) of each row: (n, c) class probabilities, or (n, m) means."""
+        n = len(X)
+        try:
+            output = self.predict(X)
+        except Exception as error:
+            message = (
+                f"{self.name} raised {type(error).__name__} after {self.rows} rows, "
+                f"on a batch of {n}: {error}"
+            )
+            raise BlackBoxError(message) from error
+        answer = self._checked(_as_array(output), n)
+        self.calls += 1
+        self.rows += n
+        return answer
+
+    def _checked(self, output: Array, n: int) -> Array:
+        if output.ndim not in (1, 2) or len(output) != n:
+            raise BlackBoxError(
+                f"{self.name} was asked about {n} rows and returned an array of shape {output.shape}; "
+                f"expected ({n}, classes) probabilities or ({n},) means."
+            )
+        if not np.isfinite(output).all():
+            row = int(np.flatnonzero(~np.isfinite(output.reshape(n, -1)).all(axis=1))[0])
+            raise BlackBoxError(f"{self.name} returned NaN or infinity (first in row {row} of a batch of {n}).")
+        if self.task is None:
+            self.task = "classification" if output.ndim == 2 and output.shape[1] > 1 else "regression"
+        if self.task == "regression":
+            return output.reshape(n, -1)
+        if self.logits:
+            output = _softmax(output.reshape(n, -1))
+        if output.ndim == 1 or output.shape[1] == 1:
+            second = output.reshape(n)
+            output = np.stack([1 - second, second], axis=1)
+        self._check_probabilities(output)
+        return output
+
+    def _check_probabilities(self, p: Array) -> None:
+        sums = p.sum(axis=1)
+        bad = (p < -SUM_TOLERANCE).any(axis=1) | (np.abs(sums - 1) > SUM_TOLERANCE)
+        if not bad.any():
+            return
+        row = int(np.flatnonzero(bad)[0])
+        shown = np.array2string(p[row, :5], precision=4, separator=", ")
+        if (p < 0).any() or (p > 1).any():
+            hint = "these look like logits: pass l2x.as_black_box(model, logits=True)"
+        else:
+            hint = "normalise them, or pass l2x.as_black_box(model, task='regression') if these are means"
+        raise BlackBoxError(
+            f"{self.name} returned {shown} (sum {sums[row]:.4g}) for row {row}, "
+            f"which is not a probability distribution; {hint}."
+        )
+
+
+def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) -> BlackBox:
+    """Wrap anything that predicts: a callable, a scikit-learn style estimator, a torch module,
+    a LightGBM or XGBoost booster, an `.onnx` file.
+
+    >>> black_box = as_black_box(lambda X: np.full((len(X), 2), 0.5))
+    >>> black_box(np.zeros((3, 4))).shape, black_box.rows
+    ((3, 2), 3)
+    """
+    if isinstance(model, BlackBox):
+        return model
+    if isinstance(model, str | Path):
+        return BlackBox(_onnx_predictor(Path(model)), task=task, logits=logits, name=str(model))
+    kind = type(model).__module__.partition(".")[0]
+    name = type(model).__name__
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return BlackBox(_torch_predictor(model), task=task, logits=logits, name=name)
+    if name == "Booster" and kind in ("lightgbm", "xgboost"):
+        return _booster(model, kind, task)
+    if hasattr(model, "predict_proba") and task != "regression":
+        predict = _as_fitted(model, model.predict_proba)
+        classes = getattr(model, "classes_", None)
+        return BlackBox(predict, task="classification", classes=classes, name=f"{name}.predict_proba")
+    if hasattr(model, "predict"):
+        if getattr(model, "_estimator_type", None) == "classifier" or hasattr(model, "classes_"):
+            raise InputError(
+                f"{name} has no predict_proba: l2x explains P(y|x). Calibrate it, for example with "
+                "sklearn.calibration.CalibratedClassifierCV, or pass a callable that returns probabilities."
+            )
+        return BlackBox(_as_fitted(model, model.predict), task="regression", name=f"{name}.predict")
+    if callable(model):
+        owner = getattr(model, "__self__", None)
+        predict = _as_fitted(owner, model) if hasattr(owner, "n_features_in_") else model
+        classes = getattr(owner, "classes_", None) if getattr(model, "__name__", "") == "predict_proba" else None
+        name = getattr(model, "__qualname__", name)
+        return BlackBox(predict, task=task, logits=logits, classes=classes, name=name)
+    raise InputError(
+        f"Cannot ask a {name} for predictions: pass a callable, an estimator with predict_proba or predict, "
+        "a torch module, a LightGBM or XGBoost booster, or the path of an .onnx file."
+    )
+
+
+def load_model(spec: str) -> BlackBox:
+    """The command line's MODEL: `module:attribute` (imported from the current folder too) or an `.onnx` file."""
+    if spec.endswith(".onnx"):
+        return as_black_box(Path(spec))
+    module_name, _, attribute = spec.partition(":")
+    if not attribute:
+        raise InputError(f"MODEL is '{spec}'; expected module:attribute, for example churn:model, or a file.onnx.")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        model: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            model = getattr(model, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"Cannot load MODEL '{spec}': {error}.") from error
+    return as_black_box(model)
+
+
+def batches(n: int, size: int) -> Iterator[slice]:
+    """Consecutive slices that cover n rows."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _as_array(output: Any) -> Array:
+    if hasattr(output, "detach"):
+        output = output.detach().cpu().numpy()
+    try:
+        return np.asarray(output, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BlackBoxError(f"The model returned {type(output).__name__}, not an array of numbers.") from error
+
+
+def _softmax(z: Array) -> Array:
+    if z.shape[1] == 1:
+        return np.asarray(1 / (1 + np.exp(-z)))
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Give an estimator what it was fitted on: a frame if it knows column names, an array otherwise."""
+    if hasattr(estimator, "feature_names_in_"):
+        return predict
+
+    def predict_array(X: Any) -> Any:
+        known = hasattr(X, "columns") and hasattr(estimator, "n_features_in_")
+        return predict(X.to_numpy() if known and hasattr(X, "to_numpy") else X)
+
+    return predict_array
+
+
+def _numbers(X: Any) -> Array:
+    return np.ascontiguousarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=np.float32)
+
+
+def _torch_predictor(module: Any) -> Callable[[Any], Any]:
+    import torch
+
+    def predict(X: Any) -> Any:
+        was_training = module.training
+        module.eval()
+        try:
+            with torch.no_grad():
+                first = next(module.parameters(), None)
+                x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
+                return module(x if first is None else x.to(first.device))
+        finally:
+            module.train(was_training)
+
+    return predict
+
+
+def _booster(booster: Any, kind: str, task: Task | None) -> BlackBox:
+    if kind == "lightgbm":
+        objective = str(booster.params.get("objective", booster.dump_model()["objective"]))
+        predict = booster.predict
+    else:
+        import json
+
+        xgboost = importlib.import_module("xgboost")
+        objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+
+        def predict(X: Any) -> Any:
+            return booster.predict(xgboost.DMatrix(X))
+
+    classifies = any(word in objective for word in ("binary", "multi", "cross_entropy", "logistic"))
+    found: Task = "classification" if classifies else "regression"
+    return BlackBox(predict, task=task or found, name=f"{kind}.Booster")
+
+
+def _onnx_predictor(path: Path) -> Callable[[Any], Any]:
+    if path.suffix != ".onnx":
+        raise InputError(f"'{path}' is not an .onnx file; pass the model object itself, or an .onnx path.")
+    if not path.exists():
+        raise InputError(f"There is no file '{path}'.")
+    onnxruntime = require("onnxruntime", extra="onnx")
+    try:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InputError(f"onnxruntime cannot read '{path}': {error}") from error
+    entry = session.get_inputs()[0].name
+
+    def predict(X: Any) -> Any:
+        # Classifiers exported by skl2onnx answer (labels, probabilities): the last output is P_m(y|x).
+        answer = session.run(None, {entry: _numbers(X)})[-1]
+        if isinstance(answer, list) and answer and isinstance(answer[0], dict):
+            return np.array([[row[label] for label in sorted(row)] for row in answer])
+        return answer
+
+    return predict

@@ -1,0 +1,50 @@
+"""Every error that l2x raises on purpose.
+
+L2XError
+├── InputError          data, k or an option that cannot be used        (also a ValueError)
+├── BlackBoxError       the model raised, or returned no P_m(y|x)       (also a RuntimeError)
+├── ArtifactError       a saved explainer that cannot be read or written (also an OSError)
+├── MissingExtraError   an optional package is not installed            (also an ImportError)
+└── NotFittedError      explain before fit                              (also scikit-learn's)
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+
+
+class L2XError(Exception):
+    """The root: `except l2x.L2XError` catches every deliberate error."""
+
+
+class InputError(L2XError, ValueError):
+    """The data, k, or an option cannot be used; the message says what was given and what to do."""
+
+
+class BlackBoxError(L2XError, RuntimeError):
+    """The model to be explained raised, or what it returned cannot be P_m(y|x)."""
+
+
+class ArtifactError(L2XError, OSError):
+    """A saved explainer is truncated, edited, of a newer format, or cannot be written."""
+
+
+class MissingExtraError(L2XError, ImportError):
+    """A package of an optional extra is not installed."""
+
+
+class NotFittedError(L2XError, SklearnNotFittedError):
+    """`explain` was called before `fit`."""
+
+
+def require(module: str, *, extra: str) -> ModuleType:
+    """Import `module`, or say in one sentence which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        message = f"This needs the package '{package}'; install it with: pip install 'l2x[{extra}]'"
+        raise MissingExtraError(message) from error

@@ -1,0 +1,145 @@
+"""What was selected for each row, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from l2x.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from l2x.features.view import View
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The k features that decided each answer.
+
+    Attributes
+    ----------
+    scores : (n, d) array
+        How much each feature matters for each row, w_θ(x); larger is more important.
+    k : int
+        How many features are selected in each row.
+    feature_names : list of d names
+    inputs : the explained rows as they were given, if they are to be shown
+    view : the fitted feature view that made them, for metrics that have to remove features
+
+    >>> e = Explanation(np.array([[0.1, 2.0, 1.0]]), k=2, feature_names=["a", "b", "c"])
+    >>> e.indices.tolist(), e.names, e.mask.tolist()
+    ([[1, 2]], [['b', 'c']], [[False, True, True]])
+    """
+
+    scores: Array
+    k: int
+    feature_names: Sequence[str]
+    inputs: Any = field(default=None, repr=False)
+    view: View | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        n, d = self.scores.shape
+        if len(self.feature_names) != d:
+            raise InputError(f"{len(self.feature_names)} names for scores of {d} features.")
+        if not 1 <= self.k <= d:
+            raise InputError(f"k = {self.k} but there are {d} features; choose k between 1 and {d}.")
+
+    @cached_property
+    def indices(self) -> Array:
+        """(n, k) selected features, best first; ties go to the lower index."""
+        return ranked(self.scores)[:, : self.k]
+
+    @cached_property
+    def mask(self) -> Array:
+        """(n, d) booleans, exactly k of them True in each row."""
+        mask = np.zeros(self.scores.shape, dtype=bool)
+        np.put_along_axis(mask, self.indices, values=True, axis=1)
+        return mask
+
+    @property
+    def names(self) -> list[list[str]]:
+        """The k selected names of each row, best first."""
+        return [[self.feature_names[i] for i in row] for row in self.indices]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, rows: int | slice | Array | list[int]) -> Explanation:
+        """The explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`."""
+        if isinstance(rows, int | np.integer):
+            if not -len(self) <= rows < len(self):
+                raise IndexError(f"row {rows} of an explanation of {len(self)} rows")
+            rows = slice(rows, rows + 1 or None)
+        inputs = self.inputs
+        if inputs is not None and self.view is not None:
+            inputs = self.view.take(inputs, rows)
+        return Explanation(self.scores[rows], self.k, self.feature_names, inputs, self.view)
+
+    def to_frame(self) -> Any:
+        """One row per input, columns feature_1 .. feature_k and score_1 .. score_k.
+
+        The frame is of the library that the input came in (pandas for arrays), with its index.
+        """
+        names = np.asarray(self.feature_names, dtype=object)[self.indices]
+        scores = np.take_along_axis(self.scores, self.indices, axis=1)
+        columns: dict[str, Any] = {f"feature_{j + 1}": names[:, j].tolist() for j in range(self.k)}
+        columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
+        implementation = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")
+        frame = nw.from_dict(columns, backend=implementation).to_native()
+        index = getattr(self.inputs, "index", None)
+        return frame if index is None else frame.set_index(index)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain Python, ready for JSON: per row the selected features with index, name and score."""
+        return [
+            {
+                "features": [
+                    {"index": int(i), "name": str(self.feature_names[i]), "score": float(row[i])} for i in picked
+                ]
+            }
+            for row, picked in zip(self.scores, self.indices, strict=True)
+        ]
+
+    def to_html(self, *, rows: int = 20) -> str:
+        """A table of the first rows: selected features with their values, shaded by rank."""
+        from l2x.plots.tables import explanation_table
+
+        return explanation_table(self, rows=rows)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """How often each feature was selected; for a single row, its scores. Saved if a path is given."""
+        from l2x.plots.bars import plot_explanation
+
+        return plot_explanation(self, path=path)
+
+
+def ranked(scores: Array) -> Array:
+    """(n, d) feature indices from the best to the worst; stable, so ties go to the lower index."""
+    return np.argsort(-scores, axis=1, kind="stable")
+
+
+def values_of(explanation: Explanation, row: int) -> list[str]:
+    """The row's input values as short texts, or empty ones where inputs are not known."""
+    if explanation.inputs is None:
+        return [""] * len(explanation.feature_names)
+    if isinstance(explanation.inputs, np.ndarray):
+        cells = explanation.inputs[row].tolist()
+    else:
+        cells = list(nw.from_native(explanation.inputs, eager_only=True).row(row))
+    return [escape(f"{cell:.4g}" if isinstance(cell, float) else str(cell)) for cell in cells]

@@ -1,0 +1,6 @@
+"""Feature views: what one feature is."""
+
+from l2x.features.columns import Columns
+from l2x.features.view import View
+
+__all__ = ["Columns", "View"]

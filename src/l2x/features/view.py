@@ -1,0 +1,75 @@
+"""What one feature is: a view turns raw inputs into tensors, and masks over features into masked inputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor, nn
+
+Array = np.ndarray[Any, Any]
+
+
+class View(BaseEstimator, ABC):  # type: ignore[misc]
+    """The contract between raw inputs and networks. `fit` learns names and statistics from training rows.
+
+    A fitted view has `names_`, one name per feature; their number is d.
+    """
+
+    names_: list[str]
+
+    # Options of the networks that make them the paper's; the defaults are our recipe's.
+    paper_selector: ClassVar[dict[str, Any]] = {}
+    paper_predictor: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def d(self) -> int:
+        """How many features (units of selection) one input has."""
+        return len(self.names_)
+
+    @abstractmethod
+    def fit(self, X: Any) -> Self:
+        """Learn what the view needs to know from training inputs."""
+
+    @abstractmethod
+    def check(self, X: Any) -> Any:
+        """X in the form that the other methods take, or an InputError that says what is wrong."""
+
+    @abstractmethod
+    def take(self, X: Any, rows: Any) -> Any:
+        """The inputs of `rows` (a slice or an index array), in their raw form."""
+
+    @abstractmethod
+    def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
+        """Raw inputs as the tensor that networks read; errors count rows from `first_row`."""
+
+    @abstractmethod
+    def mask(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x̃_S of section 3.1: the encoded input with what is not selected set to zero."""
+
+    @abstractmethod
+    def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
+        """Raw inputs for the black box in which unselected features carry no information."""
+
+    @abstractmethod
+    def selector(self, **options: Any) -> nn.Module:
+        """The default w_θ: encoded input -> (n, d) scores."""
+
+    @abstractmethod
+    def predictor(self, outputs: int, **options: Any) -> nn.Module:
+        """The default g_α: (masked input, mask) -> (n, outputs)."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """What `fit` learned, as JSON and arrays."""
+
+    @abstractmethod
+    def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        """The inverse of `state`."""
+
+
+def as_tensor(array: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))

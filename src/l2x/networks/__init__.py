@@ -1,0 +1,1 @@
+"""Selector and predictor for each feature view; the paper's architectures are the defaults."""
