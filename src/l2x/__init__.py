@@ -14,13 +14,20 @@ if TYPE_CHECKING:
     from l2x import baselines, datasets, metrics
     from l2x.artifact import load
     from l2x.blackbox import as_black_box
-    from l2x.errors import ArtifactError, BlackBoxError, InputError, L2XError, MissingExtraError, NotFittedError
+    from l2x.errors import (
+        ArtifactError,
+        BlackBoxError,
+        InputError,
+        L2XError,
+        MissingExtraError,
+        NotFittedError,
+    )
     from l2x.explainer import Explainer
     from l2x.explanation import Explanation
     from l2x.features.columns import Columns
-    from l2x.yardstick import oracle
     from l2x.sampling import ConcreteMax, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
     from l2x.training import Phase, TrainingPlan
+    from l2x.yardstick import oracle
 
 _HOME = {
     "Explainer": "explainer",

@@ -74,7 +74,9 @@ class BlackBox:
             )
         if not np.isfinite(output).all():
             row = int(np.flatnonzero(~np.isfinite(output.reshape(n, -1)).all(axis=1))[0])
-            raise BlackBoxError(f"{self.name} returned NaN or infinity (first in row {row} of a batch of {n}).")
+            raise BlackBoxError(
+                f"{self.name} returned NaN or infinity (first in row {row} of a batch of {n})."
+            )
         if self.task is None:
             self.task = "classification" if output.ndim == 2 and output.shape[1] > 1 else "regression"
         if self.task == "regression":
@@ -137,7 +139,9 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     if callable(model):
         owner = getattr(model, "__self__", None)
         predict = _as_fitted(owner, model) if hasattr(owner, "n_features_in_") else model
-        classes = getattr(owner, "classes_", None) if getattr(model, "__name__", "") == "predict_proba" else None
+        classes = (
+            getattr(owner, "classes_", None) if getattr(model, "__name__", "") == "predict_proba" else None
+        )
         name = getattr(model, "__qualname__", name)
         return BlackBox(predict, task=task, logits=logits, classes=classes, name=name)
     raise InputError(
@@ -147,12 +151,14 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
 
 
 def load_model(spec: str) -> BlackBox:
-    """The command line's MODEL: `module:attribute` (imported from the current folder too) or an `.onnx` file."""
+    """The command line's MODEL: `module:attribute` (the current folder counts too) or an `.onnx` file."""
     if spec.endswith(".onnx"):
         return as_black_box(Path(spec))
     module_name, _, attribute = spec.partition(":")
     if not attribute:
-        raise InputError(f"MODEL is '{spec}'; expected module:attribute, for example churn:model, or a file.onnx.")
+        raise InputError(
+            f"MODEL is '{spec}'; expected module:attribute, such as churn:model, or a file.onnx."
+        )
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -177,7 +183,9 @@ def _as_array(output: Any) -> Array:
     try:
         return np.asarray(output, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise BlackBoxError(f"The model returned {type(output).__name__}, not an array of numbers.") from error
+        raise BlackBoxError(
+            f"The model returned {type(output).__name__}, not an array of numbers."
+        ) from error
 
 
 def _softmax(z: Array) -> Array:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 
@@ -25,7 +27,12 @@ class InputError(L2XError, ValueError):
 
 
 class BlackBoxError(L2XError, RuntimeError):
-    """The model to be explained raised, or what it returned cannot be P_m(y|x)."""
+    """The model to be explained raised, or what it returned cannot be P_m(y|x).
+
+    `answers` holds what it had answered before, so that an expensive model need not be asked again.
+    """
+
+    answers: np.ndarray[Any, Any] | None = None
 
 
 class ArtifactError(L2XError, OSError):
@@ -36,7 +43,7 @@ class MissingExtraError(L2XError, ImportError):
     """A package of an optional extra is not installed."""
 
 
-class NotFittedError(L2XError, SklearnNotFittedError):
+class NotFittedError(L2XError, SklearnNotFittedError):  # type: ignore[misc]
     """`explain` was called before `fit`."""
 
 

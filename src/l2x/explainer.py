@@ -22,7 +22,16 @@ from l2x.objective import Response
 from l2x.rows import TrainingRows, prepare
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, top_k
 from l2x.training import History, TrainingPlan, optimise
-from l2x.values import FittedValue, ModelValue, NetworkValue, Value, ValueName, check_compatible, fit_surrogate, log_value
+from l2x.values import (
+    FittedValue,
+    ModelValue,
+    NetworkValue,
+    Value,
+    ValueName,
+    check_compatible,
+    fit_surrogate,
+    log_value,
+)
 
 # Rows explained at a time: large enough to fill the cores, small enough that memory does not grow with n.
 EXPLAIN_BATCH = 8192
@@ -146,7 +155,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         # Initial weights and dropout draw from torch's global generator: seed it here, restore it after.
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            selector = _network(self.selector, view.selector).to(device)
+            selector = self.build_selector(view).to(device)
             value = self._value(data, device)
             if self.value == "surrogate":
                 assert isinstance(value, NetworkValue)
@@ -218,10 +227,16 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         view, response = data.view, data.response
         if self.value == "model":
             return ModelValue(data.black_box, response, seed=self.seed)
-        # The paper's g_α sees x̃_S alone; a surrogate also sees S, to tell "absent" from "zero".
-        options = {} if self.value == "surrogate" else {"sees_mask": False}
-        predictor = _network(self.predictor, lambda **more: view.predictor(response.outputs, **(options | more)))
-        return NetworkValue(predictor.to(device), response)
+        return NetworkValue(self.build_predictor(view, response).to(device), response)
+
+    def build_selector(self, view: View) -> nn.Module:
+        """A new w_θ for this view."""
+        return _network(self.selector, view.selector)
+
+    def build_predictor(self, view: View, response: Response) -> nn.Module:
+        """A new g_α. The paper's sees x̃_S alone; a surrogate also sees S, to tell absent from zero."""
+        options = {"sees_mask": self.value == "surrogate"}
+        return _network(self.predictor, lambda **more: view.predictor(response.outputs, **(options | more)))
 
 
 def _fit_selector(

@@ -48,7 +48,7 @@ class Explanation:
     view: View | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        n, d = self.scores.shape
+        d = self.scores.shape[1]
         if len(self.feature_names) != d:
             raise InputError(f"{len(self.feature_names)} names for scores of {d} features.")
         if not 1 <= self.k <= d:
@@ -97,8 +97,8 @@ class Explanation:
         scores = np.take_along_axis(self.scores, self.indices, axis=1)
         columns: dict[str, Any] = {f"feature_{j + 1}": names[:, j].tolist() for j in range(self.k)}
         columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
-        implementation = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")
-        frame = nw.from_dict(columns, backend=implementation).to_native()
+        backend: Any = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")
+        frame = nw.from_dict(columns, backend=backend).to_native()
         index = getattr(self.inputs, "index", None)
         return frame if index is None else frame.set_index(index)
 
@@ -107,7 +107,8 @@ class Explanation:
         return [
             {
                 "features": [
-                    {"index": int(i), "name": str(self.feature_names[i]), "score": float(row[i])} for i in picked
+                    {"index": int(i), "name": str(self.feature_names[i]), "score": float(row[i])}
+                    for i in picked
                 ]
             }
             for row, picked in zip(self.scores, self.indices, strict=True)

@@ -21,7 +21,7 @@ ASK_BATCH = 10_000
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs, encoded for the networks (and raw where the black box is the value), and the model's answers."""
+    """Inputs, encoded for the networks (raw too where the black box is the value), and its answers."""
 
     view: View
     raw: Any  # None where nobody asks the black box again
@@ -68,9 +68,7 @@ def checked_responses(responses: Any, n: int, black_box: BlackBox) -> Array:
     if len(given) != n:
         raise InputError(f"responses has {len(given)} rows, X has {n}.")
     # A black box that just repeats them: the checks and the task are then the model's own.
-    repeat = BlackBox(
-        lambda _: given, task=black_box.task, logits=black_box.logits, name="responses="
-    )
+    repeat = BlackBox(lambda _: given, task=black_box.task, logits=black_box.logits, name="responses=")
     answers = repeat(range(n))
     black_box.task = repeat.task
     return answers
@@ -129,9 +127,13 @@ def prepare(
 def split(n: int, validation: float, rng: np.random.Generator) -> tuple[Array, Array]:
     """Indices of training rows and of held-out rows, at random."""
     if not 0 < validation < 1:
-        raise InputError(f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1.")
+        raise InputError(
+            f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1."
+        )
     held = max(1, round(n * validation))
     if n - held < 1:
-        raise InputError(f"The table has {n} row(s), too few to hold some out for validation; give at least 2.")
+        raise InputError(
+            f"The table has {n} row(s), too few to hold some out for validation; give at least 2."
+        )
     order = rng.permutation(n)
     return order[held:], order[:held]

@@ -1,7 +1,7 @@
 """How k-subsets are drawn from scores, and how the gradient of E[log q(y | x_S)] comes back to them.
 
-    relaxed    ConcreteMax, RelaxedTopK, SoftAttention    gradient through the value: it must be differentiable
-    exact      PlackettLuce, Reinforce                    score function: the value may be any black box
+    relaxed   ConcreteMax, RelaxedTopK, SoftAttention   gradient through the value: it must be differentiable
+    exact     PlackettLuce, Reinforce                   score function: the value may be any black box
 
 Each sampler has one verb, `objective(scores, k, log_value, generator)`: an estimate of the expected value
 whose gradient is the sampler's. `log_value` maps masks (m, batch, d) to log q(y | x_S), (m, batch).
@@ -167,7 +167,7 @@ def _leave_one_out(values: Tensor) -> Tensor:
 
 
 def _score_function(values: Tensor, log_p: Tensor, baseline: Callable[[Tensor], Tensor]) -> Tensor:
-    """∇E[v] = E[(v - baseline) ∇log p]; values that carry a gradient of their own (joint training) keep it."""
+    """∇E[v] = E[(v - baseline) ∇log p]; values with a gradient of their own (joint training) keep it."""
     reward = values.detach()
     advantage = reward - baseline(reward)
     return (advantage * log_p).mean() + values.mean()

@@ -95,7 +95,8 @@ def optimise(
     """
     optimizer = _optimizer(network, phase)
     schedule = _schedule(optimizer, phase)
-    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(phase.averaging), use_buffers=True)
+    moving_average = get_ema_multi_avg_fn(phase.averaging)  # type: ignore[no-untyped-call]
+    average = AveragedModel(network, multi_avg_fn=moving_average, use_buffers=True)
     best, best_figure, stale = _snapshot(network), -float("inf"), 0
     every = max(1, phase.steps // plan.evaluations)
 
@@ -112,7 +113,9 @@ def optimise(
                     continue
                 average.module.eval()
                 figure = validate(average.module)
-                history.append({"phase": label, "step": step, "loss": loss.item(), "validation_loss": -figure})
+                history.append(
+                    {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -figure}
+                )
                 stale += 1
                 if figure > best_figure:
                     best, best_figure, stale = _snapshot(average.module), figure, 0

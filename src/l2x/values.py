@@ -1,8 +1,8 @@
 """What a subset is worth: log q(y | x_S), from three kinds of q.
 
-    surrogate   q(y | x_S, S) fitted on random subsets, then frozen: selections cannot carry a secret code
-    joint       the paper's variational family, trained together with the selector
-    model       the black box itself on inputs with the rest removed: what post-hoc accuracy measures
+surrogate   q(y | x_S, S) fitted on random subsets, then frozen: selections cannot carry a secret code
+joint       the paper's variational family, trained together with the selector
+model       the black box itself on inputs with the rest removed: what post-hoc accuracy measures
 """
 
 from __future__ import annotations
@@ -64,12 +64,14 @@ class ModelValue:
 
     differentiable = False
 
-    def __init__(self, black_box: BlackBox, response: Response, *, seed: int = 0) -> None:
+    def __init__(self, black_box: BlackBox | None, response: Response, *, seed: int = 0) -> None:
         self.black_box = black_box
         self.response = response
         self.rng = np.random.default_rng(seed)
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
+        if self.black_box is None:
+            raise InputError("There is no model at hand; pass it with l2x.load(path, model=...).")
         removed = rows.view.remove(rows.raw, mask.cpu().numpy() > 0.5, rng=self.rng)
         answers = self.response.encode(self.black_box(removed)).to(mask.device)
         return self.response.from_answers(answers)
@@ -131,7 +133,9 @@ def fit_surrogate(
     )
     value.predictor.requires_grad_(requires_grad=False)
     if not finished:
-        raise KeyboardInterrupt("stopped while the surrogate was being fitted: there is no selector to keep yet")
+        raise KeyboardInterrupt(
+            "stopped while the surrogate was being fitted: there is no selector to keep yet"
+        )
 
 
 class SubsetValue(Protocol):

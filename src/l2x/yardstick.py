@@ -34,7 +34,7 @@ class Oracle:
     answers: Array
 
     def gap(self, explanation: Explanation) -> float:
-        """Bits that an explanation of the same rows loses against the optimum, mean over rows; never negative."""
+        """Bits that an explanation of the same rows loses against the optimum, mean over rows."""
         theirs = self.value.log_q(self.X, explanation.mask, self.answers)
         return float((self.log_q - theirs).mean() / np.log(2))
 
@@ -61,10 +61,13 @@ def oracle(
         raise InputError(f"k = {k} but there are {d} features; choose k between 1 and {d}.")
     if comb(d, k) > MOST_SUBSETS:
         raise InputError(
-            f"There are {comb(d, k):,} subsets of {k} out of {d} features; the oracle tries at most {MOST_SUBSETS:,}."
+            f"There are {comb(d, k):,} subsets of {k} out of {d} features; "
+            f"the oracle tries at most {MOST_SUBSETS:,}."
         )
     subsets = np.array([np.isin(np.arange(d), subset) for subset in combinations(range(d), k)])
-    values = np.stack([value.log_q(X, np.tile(subset, (n, 1)), answers) for subset in subsets])  # (subsets, n)
+    values = np.stack(
+        [value.log_q(X, np.tile(subset, (n, 1)), answers) for subset in subsets]
+    )  # (subsets, n)
     best = values.max(axis=0)
     names = [f"x{i}" for i in range(d)]
     explanation = Explanation(subsets[values.argmax(axis=0)].astype(float), k, names)

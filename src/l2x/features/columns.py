@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import narwhals as nw
 import numpy as np
@@ -38,8 +38,8 @@ class Columns(View):
     """
 
     # Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
-    paper_selector = {"hidden": (200, 200), "activation": "relu"}
-    paper_predictor = {"hidden": (200, 200, 200), "activation": "relu"}
+    paper_selector: ClassVar[dict[str, Any]] = {"hidden": (200, 200), "activation": "relu"}
+    paper_predictor: ClassVar[dict[str, Any]] = {"hidden": (200, 200, 200), "activation": "relu"}
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ class Columns(View):
         if isinstance(X, np.ndarray):
             if X.shape[1] != self.d:
                 raise InputError(
-                    f"The table has {X.shape[1]} columns, but the explainer was fitted on {self.d}: {_some(self.names_)}."
+                    f"The table has {X.shape[1]} columns, but the explainer was fitted on {self.d}: "
+                    f"{_some(self.names_)}."
                 )
             return X
         return self._in_order(X)
@@ -137,7 +138,9 @@ class Columns(View):
         missing = [name for name in self.names_ if name not in frame.columns]
         extra = [name for name in frame.columns if name not in self.names_]
         if missing or extra:
-            parts = [f"missing: {_some(missing)}"] * bool(missing) + [f"not expected: {_some(extra)}"] * bool(extra)
+            parts = [f"missing: {_some(missing)}"] * bool(missing) + [f"not expected: {_some(extra)}"] * bool(
+                extra
+            )
             raise InputError(f"The table's columns are not those of fitting ({'; '.join(parts)}).")
         return frame.select(self.names_).to_native()
 
@@ -149,7 +152,9 @@ class Columns(View):
             frame = nw.from_native(X, eager_only=True)
             for name, dtype in frame.schema.items():
                 if not (dtype.is_numeric() or dtype == nw.Boolean):
-                    raise InputError(f"Column '{name}' is {dtype}; Columns takes numbers. Encode it first, or drop it.")
+                    raise InputError(
+                        f"Column '{name}' is {dtype}; Columns takes numbers. Encode it first, or drop it."
+                    )
             matrix = frame.to_numpy().astype(np.float64)
         finite = np.isfinite(matrix)
         if not finite.all():

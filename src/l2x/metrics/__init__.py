@@ -7,8 +7,8 @@ from l2x.metrics.ranks import exact_sets, median_rank, true_positive_rate
 
 __all__ = [
     "Information",
-    "fit_judge",
     "exact_sets",
+    "fit_judge",
     "information",
     "median_rank",
     "posthoc_accuracy",

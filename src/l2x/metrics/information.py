@@ -30,7 +30,7 @@ class Information:
 def information(
     value: SubsetValue, X: Any, explanation: Explanation, *, responses: Array | None = None
 ) -> Information:
-    """Bits captured by the selection, measured with any q: `explainer.q_`, a `fit_judge`, a `ConditionalModel`.
+    """Bits captured by the selection, under any q: `explainer.q_`, a `fit_judge`, a `ConditionalModel`.
 
     Comparisons between explainers need one q for all of them, best a judge that none of them trained with.
     """

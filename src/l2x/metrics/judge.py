@@ -1,4 +1,4 @@
-"""An independent judge: q(y | x_S, S) fitted on random subsets, by a seed and on rows that no explainer saw."""
+"""An independent judge: q(y | x_S, S) fitted on random subsets, of rows that no explainer saw."""
 
 from __future__ import annotations
 
@@ -45,5 +45,7 @@ def fit_judge(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         value = NetworkValue(data.view.predictor(data.response.outputs), data.response)
-        fit_surrogate(value, data, k=k, plan=plan, generator=generator, history=history, label="fitting the judge")
+        fit_surrogate(
+            value, data, k=k, plan=plan, generator=generator, history=history, label="fitting the judge"
+        )
     return FittedValue(data.view, value, data.black_box)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU}
 def perceptron(sizes: Sequence[int], activation: str) -> nn.Sequential:
     """Dense layers of the given sizes with an activation between them."""
     layers: list[nn.Module] = []
-    for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for fan_in, fan_out in pairwise(sizes):
         layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
     return nn.Sequential(*layers[:-1])
 
