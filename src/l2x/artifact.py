@@ -1,9 +1,7 @@
 """A fitted explainer as one file: safetensors, whose header carries the rest as JSON. No pickle, no code.
 
-    tensors                  selector.*, predictor.* (weights) and view.* (what the view learned)
-    header, "l2x.format"     the format's version
-    header, "l2x.explainer"  settings, as JSON
-    header, "l2x.sha256"     checksum of settings and tensors together
+    tensors         selector.*, predictor.* (weights) and view.* (what the view learned)
+    header, "l2x"   {"format": version, "sha256": checksum of settings and tensors, "explainer": settings}
 
 Any safetensors reader opens it. Networks that are not l2x's own are saved by their weights alone; who loads
 them hands the (untrained) modules over: `l2x.load(path, selector=module)`.
@@ -73,9 +71,9 @@ def save(explainer: Explainer, path: str | Path) -> Path:
         "rows_asked": explainer.rows_asked_,
         "fit_seconds": explainer.fit_seconds_,
     }
-    text = json.dumps(settings, default=_plain)
-    header = {"l2x.format": str(FORMAT), "l2x.explainer": text, "l2x.sha256": _checksum(text, tensors)}
-    write_atomically(path, tensor_bytes(tensors, metadata=header))
+    settings = json.loads(json.dumps(settings, default=_plain))
+    header = {"format": FORMAT, "sha256": _checksum(settings, tensors), "explainer": settings}
+    write_atomically(path, tensor_bytes(tensors, metadata={"l2x": json.dumps(header)}))
     return path
 
 
@@ -134,17 +132,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     try:
         tensors = read_tensors(content)
         length = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + length])["__metadata__"]
-        version, text, checksum = int(header["l2x.format"]), header["l2x.explainer"], header["l2x.sha256"]
+        header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["l2x"])
+        version, settings, checksum = int(header["format"]), header["explainer"], header["sha256"]
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
         raise ArtifactError(f"'{path}' is not an l2x explainer, or is truncated ({error}).") from error
     if version > FORMAT:
         raise ArtifactError(
             f"'{path}' has format {version}; this l2x reads up to {FORMAT}. Upgrade l2x to load it."
         )
-    if checksum != _checksum(text, tensors):
+    if checksum != _checksum(settings, tensors):
         raise ArtifactError(f"'{path}' was changed after it was saved: its checksum does not match.")
-    settings: dict[str, Any] = json.loads(text)
     return settings, tensors
 
 
@@ -254,8 +251,8 @@ def _with_weights(network: nn.Module, prefix: str, tensors: dict[str, Array]) ->
     return network.eval()
 
 
-def _checksum(text: str, tensors: dict[str, Array]) -> str:
-    digest = hashlib.sha256(text.encode())
+def _checksum(settings: dict[str, Any], tensors: dict[str, Array]) -> str:
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())

@@ -1,0 +1,67 @@
+"""The synthetic sets are the formulas of the paper and of its authors' code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import l2x
+from l2x.datasets import SETS, SyntheticModel, synthetic
+
+VARIANTS = ("paper", "code")
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_shape_and_probabilities(name: str, variant: str) -> None:
+    data = synthetic(name, 500, variant=variant, seed=3)
+    p = data.model(data.X)
+    assert data.X.shape == data.truth.shape == (500, 10)
+    assert np.allclose(p.sum(axis=1), 1)
+    assert (data.truth.sum(axis=1) == data.k).all()
+    assert set(np.unique(data.y)) <= {0, 1}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_only_the_true_features_matter(name: str, variant: str) -> None:
+    """Replacing every other feature (the switch's side kept) leaves P(y|x) as it was."""
+    data = synthetic(name, 300, variant=variant)
+    other = np.where(data.truth, data.X, np.random.default_rng(9).normal(size=data.X.shape))
+    assert np.allclose(data.model(data.X), data.model(other))
+
+
+def test_formulas_by_hand() -> None:
+    x = np.zeros((1, 10))
+    x[0, :4] = [0.3, -2.0, 1.0, 0.5]
+    paper = -100 * np.sin(0.6) + 4.0 + 1.0 + np.exp(-0.5)
+    code = -100 * np.sin(0.06) + 2.0 + 1.0 + np.exp(-0.5) - 2.4
+    assert SyntheticModel("nonlinear_additive", "paper").logit(x) == pytest.approx(paper)
+    assert SyntheticModel("nonlinear_additive", "code").logit(x) == pytest.approx(code)
+    assert SyntheticModel("xor").logit(x) == pytest.approx(-0.6)
+    assert SyntheticModel("orange_skin").logit(x) == pytest.approx(0.09 + 4 + 1 + 0.25 - 4)
+
+
+def test_switch_branches() -> None:
+    up = np.array([[3.0, *([0.0] * 8), -3.0]])
+    assert SyntheticModel("switch", "paper").truth(up)[0].nonzero()[0].tolist() == [0, 1, 2, 3, 4]
+    assert SyntheticModel("switch", "code").truth(up)[0].nonzero()[0].tolist() == [4, 5, 6, 7, 9]
+
+
+def test_no_column_is_a_copy_of_another() -> None:
+    """The authors' code leaves columns 1-4 and 5-8 identical; ours must not."""
+    X = synthetic("switch", 1000).X
+    correlation = np.corrcoef(X.T) - np.eye(10)
+    assert np.abs(correlation).max() < 0.2
+
+
+def test_seed_decides() -> None:
+    assert np.array_equal(synthetic("xor", 10, seed=1).X, synthetic("xor", 10, seed=1).X)
+    assert not np.array_equal(synthetic("xor", 10, seed=1).X, synthetic("xor", 10, seed=2).X)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(l2x.InputError, match="no synthetic set 'moons'"):
+        synthetic("moons", 10)
+    with pytest.raises(l2x.InputError, match="'paper' or 'code'"):
+        synthetic("xor", 10, variant="book")

@@ -1,0 +1,92 @@
+"""The column view: frames of three libraries, order by name, removal, and errors that name the culprit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+
+import l2x
+from l2x.features import Columns
+
+FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [10, 20, 30], "c": [5.0, 5.0, 5.0]}, index=[7, 8, 9])
+FRAMES = [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME, preserve_index=False)]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars", "pyarrow"])
+def test_frames(frame: object) -> None:
+    view = Columns().fit(frame)
+    assert view.names_ == ["a", "b", "c"]
+    x = view.encode(view.check(frame))
+    assert x.dtype == torch.float32
+    assert np.allclose(x[:, :2].mean(0), 0, atol=1e-6)
+    assert np.allclose(x[:, 2], 0)  # a constant column is not divided by zero
+    taken = view.take(frame, np.array([2, 0]))
+    assert type(taken) is type(frame)
+    assert len(taken) == 2
+    removed = view.remove(frame, np.array([[True, False, False]] * 3))
+    assert type(removed) is type(frame)
+    assert pd.DataFrame(np.asarray(removed)).iloc[:, 1].tolist() == [20, 20, 20]
+
+
+def test_columns_are_matched_by_name() -> None:
+    view = Columns().fit(FRAME)
+    shuffled = FRAME[["c", "a", "b"]]
+    assert torch.equal(view.encode(view.check(shuffled)), view.encode(view.check(FRAME)))
+    with pytest.raises(l2x.InputError, match=r"missing: b; not expected: z"):
+        view.check(FRAME.rename(columns={"b": "z"}))
+
+
+def test_arrays() -> None:
+    view = Columns(names=["u", "v"]).fit([[1, 2], [3, 4]])
+    assert view.names_ == ["u", "v"]
+    with pytest.raises(l2x.InputError, match="has 3 columns, but the explainer was fitted on 2: u, v"):
+        view.check(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros(3), r"shape \(3,\).*pass x\[None, :\]"),
+        (np.zeros((0, 3)), "empty"),
+        (np.zeros((3, 0)), "empty"),
+        (pd.DataFrame(), "empty"),
+        ([["a", "b"]], "not numbers"),
+        ("text", "got str"),
+        (pd.Series([1.0, 2.0]), "got Series|Expected a table"),
+        (np.array([[1.0, np.nan]]), "Row 0, column 'x1' is nan"),
+        (np.array([[1.0, 2.0], [np.inf, 1.0]]), "Row 1, column 'x0' is inf"),
+        (pd.DataFrame({"a": ["x", "y"]}), "Column 'a' is String"),
+    ],
+)
+def test_bad_tables(X: object, message: str) -> None:
+    with pytest.raises(l2x.InputError, match=message):
+        Columns().fit(X)
+
+
+def test_wrong_options() -> None:
+    with pytest.raises(l2x.InputError, match="removal is 'median'"):
+        Columns(removal="median").fit(np.ones((2, 2)))
+    with pytest.raises(l2x.InputError, match="1 names were given for a table of 2"):
+        Columns(names=["a"]).fit(np.ones((2, 2)))
+
+
+def test_removal_keeps_what_is_selected() -> None:
+    X = np.random.default_rng(0).normal(5, 2, size=(50, 4))
+    mask = np.random.default_rng(1).random((50, 4)) < 0.5
+    for removal in ("mean", "zero", "resample"):
+        view = Columns(removal=removal).fit(X)
+        removed = view.remove(X, mask)
+        assert np.array_equal(removed[mask], X[mask])
+        if removal == "resample":
+            assert np.isin(removed[~mask], X).all()
+
+
+def test_large_offsets_keep_their_precision() -> None:
+    """A timestamp in seconds: float32 alone would lose the differences."""
+    X = 1.7e9 + np.arange(10.0)[:, None]
+    x = Columns().fit(X).encode(X)
+    assert len(x.unique()) == 10

@@ -1,0 +1,192 @@
+"""Saved explainers: bit-identical, never executed, never half-written, and clear about what is wrong."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from models import one_column
+from safetensors.numpy import load as read_tensors
+from safetensors.numpy import save as write_tensors
+
+import l2x
+from l2x import artifact
+
+
+@pytest.fixture
+def saved(fitted: l2x.Explainer, tmp_path: Path) -> Path:
+    return fitted.save(tmp_path / "model.l2x")
+
+
+def header_of(path: Path) -> dict[str, str]:
+    content = path.read_bytes()
+    header: dict[str, str] = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])[
+        "__metadata__"
+    ]
+    return header
+
+
+def rewrite(path: Path, **changes: str) -> None:
+    header = header_of(path) | {f"l2x.{name}": text for name, text in changes.items()}
+    path.write_bytes(write_tensors(read_tensors(path.read_bytes()), metadata=header))
+
+
+def test_same_bits_after_loading(fitted: l2x.Explainer, saved: Path, table: np.ndarray) -> None:
+    loaded = l2x.load(saved, model=one_column)
+    assert np.array_equal(loaded.explain(table).scores, fitted.explain(table).scores)
+    assert loaded.history_ == fitted.history_
+    assert loaded.classes_.tolist() == fitted.classes_.tolist()
+    assert loaded.score(table) == fitted.score(table)
+    mask = fitted.explain(table).mask
+    assert np.array_equal(loaded.q_.probabilities(table, mask), fitted.q_.probabilities(table, mask))
+
+
+def test_saving_what_was_loaded_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
+    again = l2x.load(saved).save(tmp_path / "again.l2x")
+    assert again.read_bytes() == saved.read_bytes()
+
+
+def test_loads_in_a_new_process_without_the_model(saved: Path) -> None:
+    code = f"import l2x, numpy as np; print(l2x.load({str(saved)!r}).explain(np.ones((1, 5))).names)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[['x1']]"
+
+
+def test_without_a_model_there_is_no_score(saved: Path, table: np.ndarray) -> None:
+    with pytest.raises(l2x.InputError, match=r"l2x.load\(path, model=...\)"):
+        l2x.load(saved).score(table)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"value": "joint", "sampler": l2x.ConcreteMax(0.5)},
+        {"value": "model"},
+        {"selector": {"hidden": (8,)}, "predictor": {"hidden": (8,), "activation": "relu"}},
+        {"features": l2x.Columns(names=list("abcde"), standardize=False, removal="resample")},
+    ],
+)
+def test_every_choice_survives(options: dict[str, object], table: np.ndarray, tmp_path: Path) -> None:
+    plan = l2x.TrainingPlan(l2x.Phase(5, 1e-2), l2x.Phase(5, 1e-2), evaluations=2, progress=False)
+    explainer = l2x.Explainer(one_column, k=2, training=plan, **options).fit(table)
+    loaded = l2x.load(explainer.save(tmp_path / "a.l2x"), model=one_column)
+    assert np.array_equal(loaded.explain(table).scores, explainer.explain(table).scores)
+    assert loaded.explain(table).names == explainer.explain(table).names
+    assert loaded.get_params()["value"] == explainer.value
+    assert loaded.sampler == explainer.sampler
+    assert loaded.training == plan
+
+
+def test_frames_and_labels(tmp_path: Path, tiny: l2x.TrainingPlan) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["a", "b", "c"])
+    model = LogisticRegression().fit(frame, np.where(frame["b"] > 0, "good", "bad"))
+    explainer = l2x.Explainer(model, k=1, training=tiny).fit(frame)
+    loaded = l2x.load(explainer.save(tmp_path / "a.l2x"))
+    assert loaded.classes_.tolist() == ["bad", "good"]
+    assert (
+        loaded.explain(frame[["c", "b", "a"]][:3]).to_frame().equals(explainer.explain(frame[:3]).to_frame())
+    )
+
+
+def test_own_modules_are_handed_over(table: np.ndarray, tmp_path: Path, tiny: l2x.TrainingPlan) -> None:
+    own = torch.nn.Linear(5, 5)
+    explainer = l2x.Explainer(one_column, k=1, selector=own, training=tiny).fit(table)
+    path = explainer.save(tmp_path / "a.l2x")
+    with pytest.raises(l2x.InputError, match=r"pass load\(path, selector=module\)"):
+        l2x.load(path)
+    loaded = l2x.load(path, selector=torch.nn.Linear(5, 5))
+    assert np.array_equal(loaded.explain(table).scores, explainer.explain(table).scores)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_truncated(saved: Path, share: float) -> None:
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(l2x.ArtifactError, match="truncated"):
+        l2x.load(saved)
+
+
+def test_edited(saved: Path) -> None:
+    content = bytearray(saved.read_bytes())
+    content[-5] ^= 1
+    saved.write_bytes(bytes(content))
+    with pytest.raises(l2x.ArtifactError, match="checksum does not match"):
+        l2x.load(saved)
+
+
+def test_edited_settings(saved: Path) -> None:
+    rewrite(saved, lambda header: header["explainer"].update(k=2))
+    with pytest.raises(l2x.ArtifactError, match="checksum does not match"):
+        l2x.load(saved)
+
+
+def test_newer_format(saved: Path) -> None:
+    rewrite(saved, lambda header: header.update(format=99))
+    with pytest.raises(l2x.ArtifactError, match="has format 99; this l2x reads up to 1"):
+        l2x.load(saved)
+
+
+def test_other_files(tmp_path: Path) -> None:
+    with pytest.raises(l2x.ArtifactError, match="Cannot read"):
+        l2x.load(tmp_path / "absent.l2x")
+    text = tmp_path / "text.l2x"
+    text.write_text("hello, I am not an explainer")
+    with pytest.raises(l2x.ArtifactError, match="not an l2x explainer"):
+        l2x.load(text)
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (exec, ("raise SystemExit('code ran')",))
+
+
+def test_a_pickle_is_not_executed(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.l2x"
+    path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(l2x.ArtifactError):
+        l2x.load(path)
+
+
+def test_a_full_disk_leaves_the_older_file(saved: Path) -> None:
+    """A real refusal by the kernel: no file of this process may grow beyond 10 kB."""
+    before = saved.read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    loaded = l2x.load(saved)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+    try:
+        with pytest.raises(l2x.ArtifactError, match="What was there before is unchanged"):
+            loaded.save(saved)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_folder_that_cannot_be_written(fitted: l2x.Explainer, tmp_path: Path) -> None:
+    with pytest.raises(l2x.ArtifactError, match="Cannot write"):
+        fitted.save(tmp_path / "absent" / "a.l2x")
+    with pytest.raises(l2x.ArtifactError, match="Cannot write"):
+        fitted.save("/proc/a.l2x")  # read-only even for root
+
+
+def test_not_fitted(tmp_path: Path) -> None:
+    with pytest.raises(l2x.NotFittedError):
+        l2x.Explainer(one_column, k=1).save(tmp_path / "a.l2x")
+
+
+def test_module_uses_no_pickle() -> None:
+    source = Path(artifact.__file__).read_text()
+    assert "torch.load" not in source
+    assert "import pickle" not in source

@@ -1,0 +1,140 @@
+"""Samplers: masks have k ones, probabilities are right, gradients are those of the expected value."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from l2x.sampling import (
+    ConcreteMax,
+    PlackettLuce,
+    Reinforce,
+    RelaxedTopK,
+    SoftAttention,
+    k_hot,
+    log_probability,
+    top_k,
+)
+
+sizes = st.integers(2, 12).flatmap(lambda d: st.tuples(st.just(d), st.integers(1, d)))
+seeds = st.integers(0, 2**31)
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@given(sizes, seeds)
+@settings(max_examples=50, deadline=None)
+def test_exact_samples_have_k_features(size: tuple[int, int], seed: int) -> None:
+    d, k = size
+    scores = 10 * torch.randn(7, d, generator=rng(seed))
+    masks, log_p = PlackettLuce(samples=3).draw(scores, k, rng(seed))
+    assert masks.shape == (3, 7, d)
+    assert (masks.sum(-1) == k).all()
+    assert ((masks == 0) | (masks == 1)).all()
+    assert (log_p <= 1e-5).all()
+    assert log_p.isfinite().all()
+
+
+@given(sizes, seeds)
+@settings(max_examples=50, deadline=None)
+def test_relaxed_samples_stay_between_zero_and_one(size: tuple[int, int], seed: int) -> None:
+    d, k = size
+    scores = 30 * torch.randn(7, d, generator=rng(seed))
+    for sampler in (ConcreteMax(), RelaxedTopK(), SoftAttention()):
+        v = sampler.draw(scores, k, rng(seed))
+        assert v.shape == (7, d)
+        assert v.isfinite().all()
+        assert (v >= 0).all()
+        assert (v <= 1 + 1e-6).all()
+
+
+@given(sizes, seeds)
+@settings(max_examples=25, deadline=None)
+def test_relaxed_becomes_hard_as_the_temperature_falls(size: tuple[int, int], seed: int) -> None:
+    d, k = size
+    scores = torch.randn(20, d, generator=rng(seed))
+    v = RelaxedTopK(temperature=1e-4).draw(scores, k, rng(seed))
+    assert ((v < 1e-3) | (v > 1 - 1e-3)).float().mean() > 0.98
+    v = ConcreteMax(temperature=1e-4).draw(scores, k, rng(seed))
+    assert ((v < 1e-3) | (v > 1 - 1e-3)).float().mean() > 0.98
+    assert (v.round().sum(-1) <= k).all()  # with replacement: at most k distinct features
+
+
+def test_log_probabilities_of_all_orders_sum_to_one() -> None:
+    scores = torch.tensor([[2.0, -1.0, 0.5, 5.0]])
+    orders = torch.tensor(list(permutations(range(4))))[:, None]  # (24, 1, 4)
+    assert log_probability(scores, orders, 4).exp().sum().item() == pytest.approx(1, abs=1e-5)
+    # for k = 2 each ordered pair appears in two of the 24 complete orders
+    assert log_probability(scores, orders, 2).exp().sum().item() == pytest.approx(2, abs=1e-5)
+
+
+def test_samples_follow_plackett_luce() -> None:
+    scores = torch.tensor([[1.0, 0.0, -1.0]])
+    masks, _ = PlackettLuce(samples=40_000).draw(scores, 2, rng())
+    p = torch.softmax(scores[0], 0)
+    # P(feature 2 is left out) = P(order 0,1) + P(order 1,0)
+    expected = p[0] * p[1] / (1 - p[0]) + p[1] * p[0] / (1 - p[1])
+    # 40,000 draws: standard error below 0.0025; four of them
+    assert 1 - masks[:, 0, 2].mean() == pytest.approx(expected.item(), abs=0.01)
+
+
+@pytest.mark.parametrize("sampler", [PlackettLuce(samples=8), Reinforce(samples=8)])
+def test_score_function_gradient_is_unbiased(sampler: PlackettLuce | Reinforce) -> None:
+    """Against the exact gradient, by enumerating every ordered pair (with replacement for Reinforce)."""
+    d, k = 3, 2
+    worth = torch.tensor([1.0, -0.5, 2.0])
+
+    def value(masks: torch.Tensor) -> torch.Tensor:
+        return (masks * worth).sum(-1) + masks[..., 0] * masks[..., 1]
+
+    scores = torch.tensor([[0.3, -0.2, 0.1]], requires_grad=True)
+    log_p = torch.log_softmax(scores[0], 0)
+    total = torch.zeros(())
+    for i in range(d):
+        for j in range(d):
+            if isinstance(sampler, PlackettLuce):
+                if i == j:
+                    continue
+                left = torch.log1p(-log_p[i].exp())
+                weight = (log_p[i] + log_p[j] - left).exp()
+            else:
+                weight = (log_p[i] + log_p[j]).exp()
+            total = total + weight * value(k_hot(torch.tensor([i, j]), d))
+    (exact,) = torch.autograd.grad(total, scores)
+
+    # 4,000 rows of the same scores, 8 samples each: standard error about 0.01, tolerance five of them
+    many = scores.detach().repeat(4000, 1).requires_grad_()
+    (estimate,) = torch.autograd.grad(sampler.objective(many, k, value, rng()), many)
+    assert torch.allclose(estimate.sum(0), exact[0], atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "sampler", [ConcreteMax(), RelaxedTopK(), SoftAttention(), PlackettLuce(), Reinforce()]
+)
+def test_every_sampler_finds_the_best_feature(sampler: ConcreteMax) -> None:
+    scores = torch.zeros(1, 4, requires_grad=True)
+    optimizer = torch.optim.Adam([scores], lr=0.1)
+    generator = rng()
+    for _ in range(150):
+        optimizer.zero_grad()
+        objective = sampler.objective(scores.expand(50, 4), 1, lambda m: 3 * m[..., 2] - m[..., 0], generator)
+        (-objective).backward()
+        optimizer.step()
+    assert scores.argmax().item() == 2
+
+
+def test_samplers_leave_the_global_generator_alone() -> None:
+    before = torch.random.get_rng_state()
+    PlackettLuce().draw(torch.zeros(2, 3), 1, rng())
+    ConcreteMax().draw(torch.zeros(2, 3), 1, rng())
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_ties_give_exactly_k_and_go_to_the_lower_index() -> None:
+    assert top_k(torch.zeros(2, 5), 3).tolist() == [[0, 1, 2], [0, 1, 2]]
