@@ -28,17 +28,13 @@ def saved(fitted: l2x.Explainer, tmp_path: Path) -> Path:
     return fitted.save(tmp_path / "model.l2x")
 
 
-def header_of(path: Path) -> dict[str, str]:
+def rewrite(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Edit the header as somebody with a safetensors library would."""
     content = path.read_bytes()
-    header: dict[str, str] = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])[
-        "__metadata__"
-    ]
-    return header
-
-
-def rewrite(path: Path, **changes: str) -> None:
-    header = header_of(path) | {f"l2x.{name}": text for name, text in changes.items()}
-    path.write_bytes(write_tensors(read_tensors(path.read_bytes()), metadata=header))
+    metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    header = json.loads(metadata["l2x"])
+    change(header)
+    path.write_bytes(write_tensors(read_tensors(content), metadata={"l2x": json.dumps(header)}))
 
 
 def test_same_bits_after_loading(fitted: l2x.Explainer, saved: Path, table: np.ndarray) -> None:

@@ -141,14 +141,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             self.features or Columns(),
             X,
             responses,
+            k=self.k,
             validation=validation,
             plan=plan,
             seed=self.seed,
             device=device,
             keep_raw=self.value == "model",
         )
-        view, response = data.view, data.response
-        k = checked_k(self.k, view.d)
+        view, response, k = data.view, data.response, data.k
         generator = torch.Generator(device=device).manual_seed(self.seed)
         history: History = []
 
@@ -183,7 +183,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         view = self.features_
         X = view.check(X)
-        k = checked_k(self.k if k is None else k, view.d)
+        k = view.checked_k(self.k if k is None else k)
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next(self.selector_.parameters()).device
         with torch.inference_mode():
@@ -281,12 +281,6 @@ def _fit_selector(
         label="training the selector",
         history=history,
     )
-
-
-def checked_k(k: int, d: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
-        raise InputError(f"k = {k!r} but there are {d} features; choose a whole number between 1 and {d}.")
-    return int(k)
 
 
 def _network(given: nn.Module | Mapping[str, Any] | None, build: Any) -> nn.Module:

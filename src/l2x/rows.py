@@ -78,6 +78,7 @@ def checked_responses(responses: Any, n: int, black_box: BlackBox) -> Array:
 class TrainingRows:
     """What training starts from: rows to learn from, rows held out, and what was found out on the way."""
 
+    k: int
     train: Rows
     held: Rows
     response: Response
@@ -95,14 +96,17 @@ def prepare(
     X: Any,
     responses: Any,
     *,
+    k: int,
     validation: float,
     plan: TrainingPlan,
     seed: int,
     device: torch.device,
     keep_raw: bool = False,
 ) -> TrainingRows:
-    """Fit the view, ask the model once, and hold some rows out."""
+    """Fit the view, ask the model once - when all else is known to be right - and hold some rows out."""
     view: View = clone(features).fit(X)
+    k = view.checked_k(k)
+    learn, hold = split(len(X), validation, np.random.default_rng(seed))
     X = view.check(X)
     before = black_box.rows
     if responses is None:
@@ -114,8 +118,8 @@ def prepare(
     )
     x, target = view.encode(X).to(device), response.encode(answers).to(device)
     rows = Rows(view, X if keep_raw else None, x, target)
-    learn, hold = split(len(rows), validation, np.random.default_rng(seed))
     return TrainingRows(
+        k=k,
         train=rows[torch.from_numpy(learn)],
         held=rows[torch.from_numpy(hold[: plan.validation_rows])],
         response=response,

@@ -10,6 +10,8 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
+from l2x.errors import InputError
+
 Array = np.ndarray[Any, Any]
 
 
@@ -29,6 +31,14 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def d(self) -> int:
         """How many features (units of selection) one input has."""
         return len(self.names_)
+
+    def checked_k(self, k: Any) -> int:
+        """k, if so many features can be selected."""
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= self.d:
+            raise InputError(
+                f"k = {k!r} but there are {self.d} features; choose a whole number between 1 and {self.d}."
+            )
+        return int(k)
 
     @abstractmethod
     def fit(self, X: Any) -> Self:

@@ -35,6 +35,7 @@ def fit_judge(
         features or Columns(),
         X,
         responses,
+        k=k,
         validation=0.1,
         plan=plan,
         seed=seed,

@@ -1,0 +1,258 @@
+"""The explainer end to end: it learns, is deterministic, keeps scikit-learn's contract, fails clearly."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from models import one_column
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import l2x
+from l2x.datasets import synthetic
+from l2x.metrics import exact_sets
+from l2x.objective import Categorical
+from l2x.training import Phase
+
+SAMPLERS = [l2x.ConcreteMax(), l2x.RelaxedTopK(), l2x.SoftAttention(), l2x.PlackettLuce(), l2x.Reinforce()]
+
+
+def brief(**changes: int) -> l2x.TrainingPlan:
+    """A few steps: for tests that do not look at the quality."""
+    return l2x.TrainingPlan(Phase(4, 1e-2), Phase(4, 1e-2), evaluations=2, progress=False, **changes)
+
+
+def test_finds_the_column(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    explanation = fitted.explain(table)
+    assert explanation.scores.shape == (600, 5)
+    assert (explanation.indices == 1).mean() > 0.95
+    assert fitted.score(table) > 0.95
+    assert fitted.rows_asked_ == 600
+    assert fitted.n_features_in_ == 5
+    assert {entry["phase"] for entry in fitted.history_} == {"fitting the surrogate", "training the selector"}
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("value", ["surrogate", "joint", "model"])
+def test_every_value_with_every_sampler(value: str, sampler: object, table: np.ndarray, tiny: object) -> None:
+    explainer = l2x.Explainer(one_column, k=1, value=value, sampler=sampler, training=tiny)
+    if value == "model" and sampler.needs_gradient:
+        with pytest.raises(l2x.InputError, match=r"use sampler=l2x.PlackettLuce\(\)"):
+            explainer.fit(table)
+        return
+    explanation = explainer.fit(table).explain(table)
+    assert (explanation.indices == 1).mean() > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["xor", "switch"])
+def test_synthetic_sets(name: str) -> None:
+    """A short run of the recipe: nearly every row exact on XOR, most on switch (chance: 0.02 and 0.004)."""
+    data, fresh = synthetic(name, 20_000, seed=0), synthetic(name, 2000, seed=1)
+    explainer = l2x.Explainer(data.model, k=data.k, training=l2x.TrainingPlan.quick()).fit(data.X)
+    assert exact_sets(explainer.explain(fresh.X), fresh.truth) > {"xor": 0.95, "switch": 0.5}[name]
+
+
+@pytest.mark.slow
+def test_paper_recipe() -> None:
+    data, fresh = synthetic("orange_skin", 20_000, seed=0), synthetic("orange_skin", 2000, seed=1)
+    plan = l2x.TrainingPlan.paper(progress=False)
+    explainer = l2x.Explainer.paper(data.model, k=4, training=plan).fit(data.X)
+    assert exact_sets(explainer.explain(fresh.X), fresh.truth) > 0.9
+
+
+def test_paper_settings() -> None:
+    explainer = l2x.Explainer.paper(one_column, k=3)
+    assert explainer.value == "joint"
+    assert explainer.sampler == l2x.ConcreteMax(temperature=0.1)
+    assert explainer.training.selector.optimizer == "rmsprop"
+    assert explainer.training.selector.learning_rate == 1e-3
+    view = explainer.features.fit(np.zeros((2, 7)))
+    linear = [m for m in explainer.build_selector(view).modules() if isinstance(m, torch.nn.Linear)]
+    assert [layer.out_features for layer in linear] == [200, 200, 7]
+    predictor = explainer.build_predictor(view, Categorical(2))
+    linear = [m for m in predictor.modules() if isinstance(m, torch.nn.Linear)]
+    assert [(layer.in_features, layer.out_features) for layer in linear] == [
+        (7, 200),
+        (200, 200),
+        (200, 200),
+        (200, 2),
+    ]
+
+
+def test_multi_class(tiny: l2x.TrainingPlan) -> None:
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    explainer = l2x.Explainer(model, k=4, training=tiny).fit(X)
+    assert explainer.classes_.tolist() == [0, 1, 2]
+    random = l2x.Explanation(
+        np.random.default_rng(0).random(X.shape), 4, list(X.columns), X, explainer.features_
+    )
+    assert explainer.score(X) > l2x.metrics.posthoc_accuracy(model, X, random)
+
+
+def test_regression(tiny: l2x.TrainingPlan) -> None:
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = RandomForestRegressor(20, random_state=0).fit(X, y)
+    explainer = l2x.Explainer(model, k=3, training=tiny).fit(X)
+    random = l2x.Explanation(
+        np.random.default_rng(0).random(X.shape), 3, list(X.columns), X, explainer.features_
+    )
+    assert explainer.classes_ is None
+    assert explainer.score(X) > l2x.metrics.posthoc_r2(model, X, random)
+
+
+def test_frames_in_frames_out(tiny: l2x.TrainingPlan) -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    frame = l2x.Explainer(model, k=2, training=tiny).fit(X).explain(X.iloc[100:103]).to_frame()
+    assert list(frame.columns) == ["feature_1", "feature_2", "score_1", "score_2"]
+    assert frame.index.tolist() == [100, 101, 102]
+    assert set(frame["feature_1"]) <= set(X.columns)
+
+
+def test_same_seed_same_explainer(table: np.ndarray) -> None:
+    a, b, c = (l2x.Explainer(one_column, k=1, training=brief(), seed=s).fit(table) for s in (5, 5, 6))
+    assert np.array_equal(a.explain(table).scores, b.explain(table).scores)
+    assert not np.array_equal(a.explain(table).scores, c.explain(table).scores)
+
+
+def test_global_generators_are_left_alone(table: np.ndarray) -> None:
+    torch_before, numpy_before = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    l2x.Explainer(one_column, k=1, training=brief()).fit(table).explain(table)
+    assert torch.equal(torch_before, torch.random.get_rng_state())
+    assert np.array_equal(numpy_before, np.random.get_state()[1])
+
+
+def test_k_may_be_chosen_again(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    for k in range(1, 6):
+        assert (fitted.explain(table, k=k).mask.sum(axis=1) == k).all()
+    assert fitted.explain(table, k=3).indices[:, :1].tolist() == fitted.explain(table).indices.tolist()
+
+
+def test_explaining_does_not_depend_on_the_batch(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    """To rounding: matrix products of another size may sum in another order."""
+    whole = fitted.explain(table).scores
+    single = np.concatenate([fitted.explain(table[i : i + 1]).scores for i in range(50)])
+    assert np.allclose(whole[:50], single, atol=1e-4)
+
+
+def test_columns_can_be_permuted(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    """Given as a frame, columns are matched by name: their order changes nothing."""
+    frame = pd.DataFrame(table, columns=list("abcde"))
+    explainer = l2x.Explainer(lambda X: one_column(X.to_numpy()), k=2, training=brief()).fit(frame)
+    assert explainer.explain(frame[list("edcba")]).names == explainer.explain(frame).names
+
+
+def test_responses_spare_the_model(table: np.ndarray) -> None:
+    def never(_: object) -> None:
+        raise AssertionError("asked")
+
+    explainer = l2x.Explainer(never, k=1, training=brief()).fit(table, one_column(table))
+    assert explainer.rows_asked_ == 0
+    with pytest.raises(l2x.InputError, match="responses has 3 rows, X has 600"):
+        explainer.fit(table, np.ones((3, 2)))
+    with pytest.raises(l2x.BlackBoxError, match="not a probability distribution"):
+        explainer.fit(table, np.ones((600, 2)))
+
+
+def test_sklearn_contract(table: np.ndarray, fitted: l2x.Explainer) -> None:
+    explainer = l2x.Explainer(one_column, k=2, features=l2x.Columns(standardize=False), seed=3)
+    params = explainer.get_params()
+    assert params["k"] == 2
+    assert params["features__standardize"] is False
+    copy = clone(explainer)
+    assert copy.get_params()["seed"] == 3
+    assert copy.set_params(k=4, features__standardize=True).features.standardize is True
+    assert explainer.features.standardize is False
+    assert not hasattr(clone(fitted), "selector_")
+    with pytest.raises(l2x.NotFittedError, match="call fit"):
+        explainer.explain(table)
+
+
+@pytest.mark.parametrize("k", [0, 6, -1, 2.0, True, "2"])
+def test_bad_k(fitted: l2x.Explainer, table: np.ndarray, k: object) -> None:
+    with pytest.raises(l2x.InputError, match="choose a whole number between 1 and 5"):
+        fitted.explain(table, k=k)
+    with pytest.raises(l2x.InputError, match="choose a whole number between 1 and 5"):
+        l2x.Explainer(one_column, k=k, training=brief()).fit(table)
+
+
+def test_bad_k_is_noticed_before_the_model_is_asked(table: np.ndarray) -> None:
+    asked = []
+    with pytest.raises(l2x.InputError):
+        l2x.Explainer(lambda X: asked.append(len(X)), k=9, training=brief()).fit(table)
+    assert not asked
+
+
+def test_bad_rows(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    broken = np.concatenate([table] * 20)
+    broken[9000, 3] = np.nan
+    with pytest.raises(l2x.InputError, match="Row 9000, column 'x3' is nan"):
+        fitted.explain(broken)
+    with pytest.raises(l2x.InputError, match="has 4 columns"):
+        fitted.explain(table[:, :4])
+    with pytest.raises(l2x.InputError, match="empty"):
+        fitted.explain(table[:0])
+    with pytest.raises(l2x.InputError, match="too few"):
+        l2x.Explainer(one_column, k=1, training=brief()).fit(table[:1])
+    with pytest.raises(l2x.InputError, match="validation is 2"):
+        l2x.Explainer(one_column, k=1, training=brief()).fit(table, validation=2)
+    with pytest.raises(l2x.InputError, match="value is 'other'"):
+        l2x.Explainer(one_column, k=1, value="other").fit(table)
+
+
+def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray) -> None:
+    """The answers so far come with the error, and the earlier fit still explains."""
+    explainer = l2x.Explainer(one_column, k=1, training=brief()).fit(table)
+    before = explainer.explain(table).scores
+    many = np.concatenate([table] * 40)  # 24,000 rows: three batches of questions
+
+    def fails_on_the_third(X: np.ndarray) -> np.ndarray:
+        if len(X) < 10_000:
+            raise ConnectionError("the server went away")
+        return one_column(X)
+
+    explainer.set_params(model=fails_on_the_third)
+    with pytest.raises(l2x.BlackBoxError, match="ConnectionError after 20000 rows") as caught:
+        explainer.fit(many)
+    assert np.allclose(caught.value.answers, one_column(many[:20_000]))
+    assert np.array_equal(explainer.explain(table).scores, before)
+
+
+def test_ctrl_c_keeps_the_best_so_far(table: np.ndarray) -> None:
+    """A real SIGINT in the middle of selector training."""
+    plan = l2x.TrainingPlan(
+        Phase(5, 1e-2), Phase(10**6, 1e-2), evaluations=10**5, patience=10**9, progress=False
+    )
+    explainer = l2x.Explainer(one_column, k=1, training=plan)
+    timer = threading.Timer(3.0, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.warns(UserWarning, match="interrupted; the best weights so far are kept"):
+        explainer.fit(table)
+    assert explainer.explain(table).indices.shape == (600, 1)
+    assert len(explainer.history_) > 1
+
+
+def test_own_networks(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
+    own = torch.nn.Linear(5, 5)
+    start = own.weight.detach().clone()
+    explainer = l2x.Explainer(one_column, k=1, selector=own, training=tiny).fit(table)
+    assert torch.equal(own.weight, start)  # the constructor's argument is a template, not trained in place
+    assert (explainer.explain(table).indices == 1).mean() > 0.5  # a linear one learns slower; chance is 0.2
+
+
+def test_best_weights_are_those_of_the_best_evaluation(fitted: l2x.Explainer) -> None:
+    for phase in ("fitting the surrogate", "training the selector"):
+        losses = [entry["validation_loss"] for entry in fitted.history_ if entry["phase"] == phase]
+        assert losses
+        assert np.isfinite(losses).all()
