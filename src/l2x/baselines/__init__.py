@@ -1,0 +1,27 @@
+"""Every method that the paper compares with, and controls, behind one verb: `explain(X, k) -> Explanation`.
+
+captum, shap and lime come with the extra `baselines` and are imported when a method is used.
+"""
+
+from l2x.baselines.controls import GlobalTopK, OracleExplainer, RandomK
+from l2x.baselines.gradients import LRP, DeepLift, Saliency, Taylor
+from l2x.baselines.method import Method
+from l2x.baselines.parzen import Parzen
+from l2x.baselines.perturbation import KernelShap, Lime
+from l2x.baselines.table import METHODS, method_table
+
+__all__ = [
+    "LRP",
+    "METHODS",
+    "DeepLift",
+    "GlobalTopK",
+    "KernelShap",
+    "Lime",
+    "Method",
+    "OracleExplainer",
+    "Parzen",
+    "RandomK",
+    "Saliency",
+    "Taylor",
+    "method_table",
+]

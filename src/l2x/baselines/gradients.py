@@ -1,0 +1,223 @@
+"""Gradient methods on torch modules, through captum: Saliency, Taylor, DeepLIFT and LRP.
+
+What is differentiated is the module's own output for the class it predicts, a logit or a probability as the
+module has it; a single output is taken as it stands. The module reads a table's raw numbers as float32.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor, nn
+
+from l2x.baselines.method import explained, fitted_view, numbers, per_unit
+from l2x.blackbox import batches
+from l2x.errors import InputError, require
+from l2x.explanation import Explanation
+from l2x.features.columns import Columns
+from l2x.features.view import View, as_tensor
+
+# Rows differentiated at a time: memory does not grow with n.
+GRADIENT_BATCH = 8192
+
+
+class GradientMethod(BaseEstimator):  # type: ignore[misc]
+    """What the four have in common.
+
+    Parameters
+    ----------
+    model : torch module, raw inputs -> (n, classes) or (n,)
+    features : View, default `Columns()`
+        A fitted view is used as it is; otherwise one is fitted on the explained rows. Pass the same fitted
+        view (`explainer.features_`) to every method that is to be compared, so that metrics which remove
+        features remove them alike.
+    magnitude : bool
+        Rank by the absolute value of the attribution; False ranks by its sign too, most supporting first.
+        The paper ranks by "the input feature times the gradient" and does not say which. Absolute values
+        are what agrees with its result that all methods are near optimal on orange skin: signed, every
+        row of the inner class has its relevant features *last* (mean median rank 6.0 instead of 2.9).
+    """
+
+    name: ClassVar[str]
+    needs_training: ClassVar[bool] = False
+    additive: ClassVar[bool] = True
+    model_agnostic: ClassVar[bool] = False
+
+    def __init__(self, model: nn.Module, *, features: View | None = None, magnitude: bool = True) -> None:
+        self.model = model
+        self.features = features
+        self.magnitude = magnitude
+
+    def explain(self, X: Any, k: int) -> Explanation:
+        """The k features with the largest scores in each row; the module is left as it was."""
+        module = self._checked_model()
+        view = fitted_view(self.features, X)
+        X = view.check(X)
+        view.checked_k(k)
+        scores = np.empty((len(X), view.d), dtype=np.float32)
+        device = next((p.device for p in module.parameters()), torch.device("cpu"))
+        with evaluating(module):
+            attribution = self._attribution(module)
+            for rows in batches(len(X), GRADIENT_BATCH):
+                x = module_input(view, view.take(X, rows), first_row=rows.start).to(device)
+                parts = attribution(x.requires_grad_())
+                scores[rows] = per_unit(view, parts.detach()).cpu().numpy()
+        return explained(view, X, scores, k, magnitude=self.magnitude)
+
+    @abstractmethod
+    def _attribution(self, module: nn.Module) -> Any:
+        """A function from inputs to attributions of the same shape, which `per_unit` sums."""
+
+    def _checked_model(self) -> nn.Module:
+        if isinstance(self.model, nn.Module):
+            return self.model
+        raise InputError(
+            f"{self.name} needs the gradient of a torch module, got a {type(self.model).__name__}; "
+            "for other models use l2x.Explainer, KernelShap, Lime or Parzen."
+        )
+
+
+class Saliency(GradientMethod):
+    """The absolute gradient of the selected class (Simonyan et al. 2013); of a larger unit, the l1 norm.
+
+    >>> net = nn.Linear(3, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, -3.0, 2.0]]))
+    >>> Saliency(net).explain(np.ones((1, 3)), k=2).indices.tolist()
+    [[1, 2]]
+    """
+
+    name = "Saliency"
+
+    def __init__(self, model: nn.Module, *, features: View | None = None) -> None:
+        super().__init__(model, features=features)
+
+    def _attribution(self, module: nn.Module) -> Any:
+        captum = require("captum.attr", extra="baselines")
+        return captum.Saliency(selected_output(module)).attribute
+
+
+class Taylor(GradientMethod):
+    """Input times gradient of the selected class (section 4); of a larger unit, the inner product."""
+
+    name = "Taylor"
+
+    def _attribution(self, module: nn.Module) -> Any:
+        captum = require("captum.attr", extra="baselines")
+        return captum.InputXGradient(selected_output(module)).attribute
+
+
+class DeepLift(GradientMethod):
+    """DeepLIFT with the rescale rule (Shrikumar et al. 2017): shares of output(x) - output(reference).
+
+    Activations have to be modules (`nn.ReLU()`), each used once: captum cannot see `torch.relu`, and the
+    shares then no longer sum to the difference.
+
+    Parameters
+    ----------
+    reference : input of one row, default all zeros
+        The paper does not name one; zero is captum's default, and the mean of its synthetic sets.
+    """
+
+    name = "DeepLIFT"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        features: View | None = None,
+        magnitude: bool = True,
+        reference: Any = None,
+    ) -> None:
+        super().__init__(model, features=features, magnitude=magnitude)
+        self.reference = reference
+
+    def _attribution(self, module: nn.Module) -> Any:
+        captum = require("captum.attr", extra="baselines")
+        # A copy, because captum hangs hooks and activations on the layers.
+        module = copy.deepcopy(module)
+        method = captum.DeepLift(module)
+
+        def attribute(x: Tensor) -> Any:
+            baseline = self._baseline(x)
+            with warnings.catch_warnings():
+                # captum announces the hooks at every call.
+                warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
+                return method.attribute(x, baseline, target=selected_class(module, x))
+
+        return attribute
+
+    def _baseline(self, x: Tensor) -> Tensor:
+        if self.reference is None:
+            return torch.zeros_like(x)
+        reference = as_tensor(np.asarray(self.reference)).to(x.device)
+        if reference.shape != x.shape[1:]:
+            raise InputError(f"reference has shape {tuple(reference.shape)}, one input {tuple(x.shape[1:])}.")
+        return reference.expand_as(x)
+
+
+class LRP(GradientMethod):
+    """Layer-wise relevance propagation (Bach et al. 2015) with captum's default, the epsilon rule at 1e-9.
+
+    On ReLU networks it is input times gradient where there are no biases (Shrikumar et al. 2016), and captum,
+    which gives biases their share, is then close to it. Layers: linear, convolution, pooling, normalisation,
+    ReLU, tanh, dropout; give it the network without a final softmax.
+    """
+
+    name = "LRP"
+
+    def _attribution(self, module: nn.Module) -> Any:
+        captum = require("captum.attr", extra="baselines")
+        # A copy, because captum leaves activations on the layers; in a Sequential, because it wants children.
+        module = nn.Sequential(copy.deepcopy(module))
+        method = captum.LRP(module)
+
+        def attribute(x: Tensor) -> Any:
+            try:
+                return method.attribute(x, target=selected_class(module, x))
+            except TypeError as error:
+                raise InputError(f"LRP has no rule for a layer of this module: {error}") from error
+
+        return attribute
+
+
+def module_input(view: View, X: Any, *, first_row: int) -> Tensor:
+    """What the black box reads: a table's raw numbers, not standardised; of other views, their encoding."""
+    encoded = view.encode(X, first_row=first_row)  # also names the row and column of a missing value
+    return as_tensor(numbers(X)) if isinstance(view, Columns) else encoded
+
+
+def selected_output(module: nn.Module) -> Any:
+    """x -> (n,): the output of the predicted class, which is the largest; one pass instead of two."""
+
+    def output(x: Tensor) -> Tensor:
+        answer: Tensor = module(x)
+        return answer if answer.ndim == 1 else answer.max(dim=1).values
+
+    return output
+
+
+def selected_class(module: nn.Module, x: Tensor) -> Tensor | None:
+    """The predicted class of each row, captum's `target`; None where the module has a single output."""
+    with torch.no_grad():
+        answer: Tensor = module(x)
+    return None if answer.ndim == 1 else answer.argmax(dim=1)
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while; every part gets its own mode back, also where they were mixed."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training

@@ -1,0 +1,86 @@
+"""What every baseline has in common: one verb, three properties, and the way from rows to an Explanation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import clone
+from torch import Tensor
+
+from l2x.blackbox import BlackBox
+from l2x.errors import InputError
+from l2x.explanation import Explanation
+from l2x.features.columns import Columns
+from l2x.features.view import Array, View
+
+
+class Method(Protocol):
+    """A way to explain, with the columns of the paper's Table 1.
+
+    needs_training : it learns from unlabelled inputs before it can explain
+    additive : it describes the model near an input as a sum over features
+    model_agnostic : it only asks the model for answers
+    """
+
+    name: ClassVar[str]
+    needs_training: ClassVar[bool]
+    additive: ClassVar[bool]
+    model_agnostic: ClassVar[bool]
+
+    def explain(self, X: Any, k: int) -> Explanation:
+        """The k features that matter most in each row."""
+        ...
+
+
+def fitted_view(features: View | None, rows: Any) -> View:
+    """`features` as it is if it was fitted (`explainer.features_`), otherwise fitted on `rows`.
+
+    >>> fitted_view(None, np.zeros((3, 2))).names_
+    ['x0', 'x1']
+    """
+    if features is not None and hasattr(features, "names_"):
+        return features
+    view: View = clone(features or Columns())
+    return view.fit(rows)
+
+
+def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = False) -> Explanation:
+    """An Explanation of checked rows, ranked by the scores or by their absolute values."""
+    k = view.checked_k(k)
+    return Explanation(np.abs(scores) if magnitude else scores, k, view.names_, inputs=X, view=view)
+
+
+def numbers(X: Any) -> Array:
+    """A checked table as the model reads it: (n, d) float64, nothing standardised."""
+    matrix = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True).to_numpy()
+    return np.asarray(matrix, dtype=np.float64)
+
+
+def like(X: Any, matrix: Array) -> Any:
+    """`matrix` as a table of the library and the column names of X; an array if X is one."""
+    if isinstance(X, np.ndarray):
+        return matrix
+    frame = nw.from_native(X, eager_only=True)
+    return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
+
+
+def predicted_class(black_box: BlackBox, answers: Array) -> Array:
+    """The column of `answers` to explain in each row, (n,): the class with the highest probability."""
+    if black_box.task == "regression" and answers.shape[1] > 1:
+        raise InputError(
+            f"{black_box.name} predicts {answers.shape[1]} means at once; explain one of them at a time, "
+            "with a callable that returns it alone."
+        )
+    return np.asarray(answers.argmax(axis=1))
+
+
+def per_unit(view: View, parts: Tensor) -> Tensor:
+    """Scores of units: the sum over a unit's dimensions, (n, d) or (n, d, e, ...) -> (n, d).
+
+    Of absolute gradients that is the l1 norm, of input times gradient the inner product, as in section 4.
+    """
+    if parts.ndim < 2 or parts.shape[1] != view.d:
+        raise InputError(f"Gradients of shape {tuple(parts.shape)} do not fit a view of {view.d} features.")
+    return parts.flatten(start_dim=2).sum(dim=2) if parts.ndim > 2 else parts
