@@ -1,0 +1,1 @@
+"""Tables larger than memory: batches in, batches out."""

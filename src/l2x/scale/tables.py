@@ -1,0 +1,273 @@
+"""Tables on disk, CSV and Parquet: read and written a batch at a time, in bounded memory."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from l2x.errors import InputError
+
+Format = Literal["csv", "parquet"]
+
+# Rows at a time: enough that the overhead of one batch is lost in its work, fewer where rows are wide,
+# so that a batch of float64 stays below 16 MiB.
+BATCH_ROWS = 65_536
+BATCH_CELLS = 2 << 20
+# Bytes of CSV parsed at a time; pyarrow guesses the columns' types from the first block.
+CSV_BLOCK = 4 << 20
+
+
+class Table:
+    """A CSV or Parquet file, opened to read some of its columns in batches.
+
+    Attributes
+    ----------
+    columns : the names of its columns, without those that only hold a pandas index
+    index_columns : names of columns that pandas wrote for its index; they can be read, but are not data
+    rows : how many rows it has; None for CSV, which does not say
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.format = format_of(path)
+        if not path.exists():
+            raise InputError(f"There is no file '{path}'.")
+        if path.is_dir():
+            raise InputError(f"'{path}' is a folder; give one .csv or .parquet file.")
+        self.rows: int | None = None
+        self._source: Any = None
+        with _reading(path):
+            if self.format == "csv":
+                with pa.csv.open_csv(path, read_options=_csv_blocks()) as reader:
+                    self._schema = reader.schema
+            else:
+                with pa.parquet.ParquetFile(path) as file:
+                    self._schema = file.schema_arrow
+                    self.rows = int(file.metadata.num_rows)
+        names = self._schema.names
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise InputError(f"'{path}' has more than one column named {', '.join(map(repr, twice))}.")
+        written = (self._schema.pandas_metadata or {}).get("index_columns", [])
+        self.index_columns = [name for name in names if name in written]
+        self.columns = [name for name in names if name not in self.index_columns]
+
+    def require(self, names: Iterable[str], option: str) -> None:
+        """Every name must be a column: an option with a typing mistake must not pass in silence."""
+        known = [*self.columns, *self.index_columns]
+        for name in names:
+            if name not in known:
+                raise InputError(f"{option} {name}: '{self.path}' has no such column; it has {some(known)}.")
+
+    def batches(
+        self, columns: Sequence[str], *, text: Sequence[str] = (), batch_rows: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows in order, at most `batch_rows` at a time, with `columns` and then `text`.
+
+        Columns in `text` are copied, not computed with: from a CSV they come as the characters in the
+        file, so that 007 stays 007.
+        """
+        wanted = list(dict.fromkeys([*columns, *text]))
+        batch_rows = batch_rows or max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(wanted))))
+        with _reading(self.path):
+            for batch in self._blocks(wanted, set(text) - set(columns), batch_rows):
+                for start in range(0, len(batch), batch_rows):
+                    yield batch.slice(start, batch_rows)
+
+    def share_read(self, rows: int) -> float:
+        """How much of the file is behind us after `rows` rows, for a progress bar."""
+        if self.rows is not None:
+            return rows / max(1, self.rows)
+        if self._source is None or self._source.closed:
+            return 1.0
+        share: float = self._source.tell() / self._source.size()
+        return share
+
+    def _blocks(self, wanted: list[str], text: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        if self.format == "parquet":
+            with pa.parquet.ParquetFile(self.path) as file:
+                for batch in file.iter_batches(batch_rows, columns=wanted):
+                    yield batch.select(wanted)
+            return
+        types = {name: _csv_type(self._schema.field(name).type, name in text) for name in wanted}
+        options = pa.csv.ConvertOptions(include_columns=wanted, column_types=types)
+        with pa.OSFile(str(self.path)) as source:
+            self._source = source
+            with pa.csv.open_csv(source, read_options=_csv_blocks(), convert_options=options) as reader:
+                yield from reader
+
+
+def sample_rows(batches: Iterable[pa.RecordBatch], n: int, *, seed: int) -> pa.Table:
+    """n rows at random (all, if there are fewer) in file order, in one pass that holds some 2 n at most.
+
+    Every row gets a random key and the n smallest keys stay, so that each subset of n is equally likely.
+    """
+    rng = np.random.default_rng(seed)
+    kept: list[pa.RecordBatch] = []
+    keys: list[np.ndarray[Any, Any]] = []
+    limit, held = np.inf, 0
+    for batch in batches:
+        key = rng.random(len(batch))
+        inside = np.flatnonzero(key < limit)
+        kept.append(batch if len(inside) == len(batch) else batch.take(pa.array(inside)))
+        keys.append(key[inside])
+        held += len(inside)
+        if held > 2 * n:
+            table, key = _smallest(kept, keys, n)
+            kept, keys, limit, held = table.to_batches(), [key], key.max(), n
+    if not held:
+        raise InputError("The table has no rows.")
+    return _smallest(kept, keys, n)[0]
+
+
+def _smallest(
+    kept: list[pa.RecordBatch], keys: list[np.ndarray[Any, Any]], n: int
+) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+    """The rows with the n smallest keys, in their order, and the keys."""
+    table, key = pa.Table.from_batches(kept), np.concatenate(keys)
+    if len(key) <= n:
+        return table, key
+    chosen = np.sort(np.argpartition(key, n - 1)[:n])
+    return table.take(pa.array(chosen)).combine_chunks(), key[chosen]
+
+
+@contextmanager
+def table_writer(path: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    """`with table_writer(path) as write: write(batch)` - the file appears whole, when the block ends well."""
+    kind = format_of(path)
+    with replacing(path) as file:
+        writer = _CsvWriter(file) if kind == "csv" else _ParquetWriter(file)
+        yield writer.write
+        writer.close()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside `path` that takes its place when the block ends well, and vanishes when it does not."""
+    file = _beside(path)
+    try:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        # Temporary files are private; a result gets the usual rights.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(file.name, 0o666 & ~umask)
+        os.replace(file.name, path)
+    except BaseException as error:
+        file.close()
+        Path(file.name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _cannot_write(path, error) from error
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Fail now rather than after an hour of work, if nothing can be written to `path`."""
+    file = _beside(path)
+    file.close()
+    Path(file.name).unlink()
+
+
+def format_of(path: Path) -> Format:
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return "csv"
+    if suffix == ".parquet":
+        return "parquet"
+    raise InputError(f"'{path}' is neither a .csv nor a .parquet file.")
+
+
+def some(names: Sequence[str]) -> str:
+    """At most five names, so that an error stays one sentence."""
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown}, ... ({len(names)} in all)"
+
+
+class _ParquetWriter:
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.writer: Any = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self.writer is None:
+            self.writer = pa.parquet.ParquetWriter(self.file, batch.schema)
+        self.writer.write_batch(batch)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+class _CsvWriter:
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.header_written = False
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if not self.header_written:
+            line = io.StringIO()
+            csv.writer(line, lineterminator="\n").writerow(batch.schema.names)
+            self.file.write(line.getvalue().encode())
+            self.header_written = True
+        try:
+            self.file.write(_csv_bytes(batch, quoting="none"))
+        except pa.ArrowInvalid:
+            # pyarrow quotes every text or none: all of them where one holds a comma, quote or newline.
+            self.file.write(_csv_bytes(batch, quoting="needed"))
+
+    def close(self) -> None:
+        pass
+
+
+def _csv_bytes(batch: pa.RecordBatch, *, quoting: str) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    options = pa.csv.WriteOptions(include_header=False, quoting_style=quoting)
+    pa.csv.write_csv(batch, sink, options)
+    return sink.getvalue()
+
+
+def _csv_blocks() -> Any:
+    return pa.csv.ReadOptions(block_size=CSV_BLOCK)
+
+
+def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
+    """The guess comes from the first block: a later one may have 0.5 where it saw only integers or gaps."""
+    if as_text:
+        return pa.string()
+    return pa.float64() if pa.types.is_integer(guessed) or pa.types.is_null(guessed) else guessed
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"Cannot read '{path}': {error}") from error
+
+
+def _beside(path: Path) -> IO[bytes]:
+    if path.is_dir():
+        raise InputError(f"Cannot write '{path}': it is a folder.")
+    try:
+        return tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError):
+        reason = f"there is no folder '{path.parent}'"
+    return InputError(f"Cannot write '{path}': {reason}. What was there before is unchanged.")
