@@ -1,0 +1,591 @@
+"""The command line: parses, calls the library, prints. Heavy imports wait inside the commands."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from l2x._version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from l2x.blackbox import BlackBox
+    from l2x.explainer import Explainer
+    from l2x.explanation import Explanation
+    from l2x.scale.tables import Table
+    from l2x.training import TrainingPlan
+
+GAMING = (
+    "Post-hoc accuracy alone can be gamed: a selection may encode the answer instead of explaining it. "
+    "Read it beside an independent judge, a q(y | x_S) fitted on random subsets"
+)
+ASK_FOR_JUDGE = " (--judge, or l2x.metrics.fit_judge in Python)"
+
+
+class Commands(TyperGroup):
+    """Where every command's failure ends: one sentence on standard error, an exit code, no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        debug = bool(ctx.params.get("debug"))
+        with _short_warnings(), _tidy_termination():
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as stop:
+                if debug:
+                    traceback.print_exc()
+                _say("interrupted:", str(stop) or "nothing was written.", style="bold yellow")
+                raise typer.Exit(130) from None
+            except Exception as error:
+                # typer's own: usage errors and exits carry their code; a closed pipe is not a failure.
+                if hasattr(error, "exit_code") or isinstance(error, typer.Abort | BrokenPipeError):
+                    raise
+                if debug:
+                    traceback.print_exc()
+                _say("error:", _sentence(error), style="bold red")
+                raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    epilog=(
+        "Start with:  `l2x fit churn:model train.csv --drop churned --k 4 -o churn.l2x`\n\n"
+        "then:  `l2x explain churn.l2x new.csv -o why.csv`\n\n"
+        "and:  `l2x evaluate churn.l2x churn:model test.csv`"
+    ),
+)
+
+EXPLAINING = "Explain a model"
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="What to explain: `module:attribute`, imported from the current folder "
+        "(an estimator, a booster, a torch module, a function), or a `.onnx` file.",
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file with a header.", show_default=False)
+]
+Saved = Annotated[
+    Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", help="A column that is no feature; repeat for more."),
+]
+OtherK = Annotated[
+    int | None, typer.Option("--k", help="How many features to select; by default as many as at fitting.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something fails.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
+
+
+class ValueChoice(StrEnum):
+    surrogate = "surrogate"
+    model = "model"
+    joint = "joint"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"l2x {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="L2X_DEBUG", help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    """Which k features decided a model's answer? Learn it once, then explain in real time.
+
+    An explainer is a small network that is fitted beside any model that predicts, and then answers for
+    each row with one forward pass (Learning to Explain, ICML 2018).
+    """
+
+
+@app.command(rich_help_panel=EXPLAINING)
+def fit(
+    model: Model,
+    data: Data,
+    k: Annotated[int, typer.Option("--k", help="How many features explain one row.", show_default=False)],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to save the explainer.", show_default=False
+        ),
+    ],
+    drop: Drop = None,
+    value: Annotated[
+        ValueChoice | None,
+        typer.Option(
+            help="What a subset of columns is worth. `surrogate` (default): q(y|x_S) fitted on random "
+            "subsets, so that no selection smuggles the answer; `model`: the model itself with the rest "
+            "removed; `joint`: as in the paper.",
+            show_default=False,
+        ),
+    ] = None,
+    paper: Annotated[bool, typer.Option("--paper", help="Train exactly as the paper does.")] = False,
+    rows: Annotated[
+        int, typer.Option(min=2, help="Learn from at most so many rows of DATA, drawn at random.")
+    ] = 1_000_000,
+    validation: Annotated[
+        float, typer.Option(help="Share of the rows held out to choose the best weights.")
+    ] = 0.1,
+    seed: Seed = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="A first look: train far less.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn which k columns decide the model's answers. No labels are needed: the model supplies them.
+
+    Columns of DATA that the model was not fitted on are left out if the model knows its columns' names;
+    otherwise name the target and ids with --drop.
+
+    Example:  `l2x fit churn:model train.parquet --drop churned --drop id --k 4 -o churn.l2x`
+    """
+    if paper and value is not None:
+        raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
+    from l2x.explainer import Explainer
+    from l2x.scale.tables import Table, check_writable
+
+    # What can be wrong is found out before the model is asked anything.
+    table = Table(data)
+    check_writable(output)
+    black_box = _load_model(model)
+    columns = _model_columns(black_box, table, drop or [], quiet=quiet)
+    frame = _sample(table, columns, rows, seed)
+    plan = _plan(paper=paper, quick=quick, progress=not quiet)
+    build = Explainer.paper if paper else Explainer
+    options: dict[str, Any] = {} if value is None else {"value": value.value}
+    explainer = build(black_box, k, training=plan, seed=seed, **options).fit(frame, validation=validation)
+    explainer.save(output)
+    if quiet:
+        return
+    losses = [entry["validation_loss"] for entry in explainer.history_ if "selector" in entry["phase"]]
+    typer.echo(f"saved      {output}: k = {k} of {len(columns)} columns")
+    if losses:
+        unit = "half the squared error, standardised" if explainer.classes_ is None else "nats"
+        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected columns alone")
+    typer.echo(f"asked      {explainer.rows_asked_:,} rows of {black_box.name}")
+    typer.echo(f"time       {explainer.fit_seconds_:.1f} s")
+
+
+@app.command(rich_help_panel=EXPLAINING)
+def explain(
+    file: Saved,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="A .csv or .parquet file; without it, look at the first rows.",
+        ),
+    ] = None,
+    k: OtherK = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep", metavar="COLUMN", help="A column to copy into OUT, such as an id; repeat for more."
+        ),
+    ] = None,
+    drop: Drop = None,
+    head: Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")] = 10,
+    batch_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Explain every row of DATA. The model is not needed; a file of any size streams through.
+
+    OUT has the kept columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
+    when it is complete. Columns are matched by name; columns that the explainer does not know are ignored.
+
+    Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
+    """
+    from l2x.artifact import load
+    from l2x.errors import InputError
+    from l2x.scale.stream import BatchExplainer, explain_table, match_columns
+    from l2x.scale.tables import Table, check_writable, format_of
+
+    explainer = load(file)
+    table = Table(data)
+    keep = list(dict.fromkeys(keep or []))
+    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep)
+    k = explainer.features_.checked_k(explainer.k if k is None else k)
+    if not quiet:
+        _note_ignored(ignored, "the explainer")
+    batches = BatchExplainer(explainer, columns, keep=keep, k=k)
+    if output is None:
+        _show_first(batches, table, head)
+        return
+    format_of(output)
+    if output.exists() and output.samefile(data):
+        raise InputError(f"OUT is DATA, '{data}': choose another name, or the rows would be lost.")
+    check_writable(output)
+    started = time.perf_counter()
+    with _rows_bar(visible=not quiet) as report:
+        done = explain_table(batches, table, output, batch_rows=batch_rows, report=report)
+    seconds = time.perf_counter() - started
+    if not quiet:
+        typer.echo(
+            f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({done / seconds:,.0f} rows/s)"
+        )
+
+
+@app.command(rich_help_panel=EXPLAINING)
+def evaluate(
+    file: Saved,
+    model: Model,
+    data: Data,
+    k: OtherK = None,
+    drop: Drop = None,
+    rows: Annotated[
+        int, typer.Option(min=4, help="Measure on at most so many rows of DATA, drawn at random.")
+    ] = 20_000,
+    draws: Annotated[int, typer.Option(min=2, help="How many random selections to compare with.")] = 5,
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge", help="Fit an independent judge on half of the rows, and measure on the other half."
+        ),
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Train the judge far less.")] = False,
+    seed: Seed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress bars.")] = False,
+) -> None:
+    """How faithful are the explanations to the model, on rows that it was not fitted on?
+
+    Post-hoc accuracy (R² for regression): does the model answer the same when it is shown only the k selected
+    columns? Beside it everything but those, k random columns, the bits of information the selection holds,
+    and the speed.
+
+    Example:  `l2x evaluate churn.l2x churn:model test.csv --judge`
+    """
+    import json
+
+    from l2x.artifact import load
+    from l2x.scale.stream import match_columns
+    from l2x.scale.tables import Table
+
+    black_box = _load_model(model)
+    explainer = load(file, model=black_box)
+    table = Table(data)
+    columns, ignored = match_columns(explainer, table, drop=drop or [])
+    k = explainer.features_.checked_k(explainer.k if k is None else k)
+    if not quiet:
+        _note_ignored(ignored, "the explainer")
+    frame = _sample(table, columns, rows, seed)
+    plan = _plan(paper=False, quick=quick, progress=not quiet) if judge else None
+    figures = _measure(explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan)
+    if as_json:
+        origin = {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)}
+        typer.echo(json.dumps(origin | figures | {"note": _caution(figures)}, indent=2))
+    else:
+        _print_figures(figures)
+
+
+def _measure(
+    explainer: Explainer,
+    black_box: BlackBox,
+    frame: pd.DataFrame,
+    *,
+    k: int,
+    draws: int,
+    seed: int,
+    judge_plan: TrainingPlan | None,
+) -> dict[str, Any]:
+    """Every figure of `l2x evaluate`, in plain numbers; None where a figure has no meaning."""
+    import numpy as np
+
+    from l2x.errors import InputError
+    from l2x.explanation import Explanation
+    from l2x.metrics import fit_judge, information, posthoc_accuracy, posthoc_r2
+
+    rng = np.random.default_rng(seed)
+    verdict = None
+    if judge_plan is not None:
+        order = rng.permutation(len(frame))
+        half = frame.iloc[order[: len(frame) // 2]]
+        frame = frame.iloc[order[len(frame) // 2 :]]
+        verdict = fit_judge(
+            black_box, half, k, features=explainer.features, training=judge_plan, seed=seed + 1_000_003
+        )
+    explainer.explain(frame.head(), k)  # the first call warms up
+    started = time.perf_counter()
+    selection = explainer.explain(frame, k)
+    seconds = time.perf_counter() - started
+    noise = rng.random((draws, *selection.scores.shape))
+    randoms = [Explanation(scores, k, selection.feature_names, frame, selection.view) for scores in noise]
+    answers = explainer.q_.answers(frame)
+    if answers.shape[1] != explainer.response_.outputs:
+        raise InputError(
+            f"{black_box.name} gives {answers.shape[1]} numbers for a row, but the explainer was fitted to "
+            f"{explainer.response_.outputs}: is this the model that it explains?"
+        )
+    classifies = black_box.task == "classification"
+    posthoc = posthoc_accuracy if classifies else posthoc_r2
+    kept_by_chance = [posthoc(black_box, frame, random) for random in randoms]
+    bits = information(explainer.q_, frame, selection, responses=answers) if classifies else None
+    judged = None
+    if verdict is not None:
+
+        def agreement(explanation: Explanation) -> float:
+            guessed = verdict.outputs(frame, explanation.mask)
+            truth = verdict.value.response.encode(answers).numpy()
+            return _agreement(guessed, truth, classifies=classifies)
+
+        by_chance = [agreement(random) for random in randoms]
+        judged = {"selection": _number(agreement(selection)), "random_mean": _number(np.mean(by_chance))}
+        if classifies:
+            under_judge = information(verdict, frame, selection, responses=answers)
+            judged["captured_bits"] = _number(under_judge.captured)
+    return {
+        "rows": len(frame),
+        "k": k,
+        "features": len(selection.feature_names),
+        "task": black_box.task,
+        "measure": "posthoc_accuracy" if classifies else "posthoc_r2",
+        "selection": _number(posthoc(black_box, frame, selection)),
+        "complement": _number(posthoc(black_box, frame, selection, complement=True)),
+        "random_mean": _number(np.mean(kept_by_chance)),
+        "random_sd": _number(np.std(kept_by_chance, ddof=1)),
+        "random_draws": draws,
+        "captured_bits": None if bits is None else _number(bits.captured),
+        "available_bits": None if bits is None else _number(bits.available),
+        "judge": judged,
+        "rows_per_second": round(len(frame) / seconds),
+    }
+
+
+def _agreement(guessed: Any, truth: Any, *, classifies: bool) -> float:
+    """The share of rows where the judge's likeliest class is the model's; R² for regression."""
+    if classifies:
+        return float((guessed.argmax(axis=1) == truth.argmax(axis=1)).mean())
+    total = ((truth - truth.mean(axis=0)) ** 2).sum()
+    return float(1 - ((truth - guessed) ** 2).sum() / total) if total > 0 else math.nan
+
+
+def _print_figures(figures: dict[str, Any]) -> None:
+    def line(label: str, text: str) -> None:
+        typer.echo(f"{label:<22}{text}")
+
+    name = "accuracy" if figures["task"] == "classification" else "R²"
+    line("rows", f"{figures['rows']:,}")
+    line("selected", f"k = {figures['k']} of {figures['features']} columns")
+    line(f"post-hoc {name}", f"{_figure(figures['selection'])}   the model sees the selected columns alone")
+    line("  everything else", f"{_figure(figures['complement'])}   all but the selected; low is good")
+    chance = f"± {_figure(figures['random_sd'])}, {figures['random_draws']} draws"
+    line("  random columns", f"{_figure(figures['random_mean'])}   {figures['k']} at random ({chance})")
+    if figures["captured_bits"] is not None:
+        captured, available = figures["captured_bits"], figures["available_bits"]
+        share = f" ({captured / available:.0%})" if available > 0 else ""
+        line("information", f"{captured:.3f} of {available:.3f} bits{share}, under the explainer's own q")
+    if judge := figures["judge"]:
+        bits = f"; {judge['captured_bits']:.3f} bits" if "captured_bits" in judge else ""
+        line(f"judge {name}", f"{_figure(judge['selection'])}   an independent q, the selected columns{bits}")
+        line("  random columns", f"{_figure(judge['random_mean'])}")
+    line("speed", f"{figures['rows_per_second']:,} rows explained per second")
+    typer.echo(f"\n{_caution(figures)}")
+
+
+def _caution(figures: dict[str, Any]) -> str:
+    return f"{GAMING}{'' if figures['judge'] else ASK_FOR_JUDGE}."
+
+
+def _load_model(spec: str) -> BlackBox:
+    from l2x.blackbox import load_model
+    from l2x.errors import InputError, L2XError
+
+    try:
+        return load_model(spec)
+    except L2XError:
+        raise
+    except Exception as error:
+        raise InputError(f"Importing MODEL '{spec}' raised {type(error).__name__}: {error}") from error
+
+
+def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, quiet: bool) -> list[str]:
+    """The table's columns without the dropped ones; if the model knows its columns' names, just those."""
+    from l2x.errors import InputError
+
+    table.require(drop, "--drop")
+    columns = [name for name in table.columns if name not in drop]
+    owner = getattr(black_box.predict, "__self__", None)
+    known = [str(name) for name in getattr(owner, "feature_names_in_", ())]
+    if known and set(known) <= set(columns):
+        if not quiet:
+            _note_ignored([name for name in columns if name not in known], "the model")
+        columns = known
+    if not columns:
+        raise InputError(f"No column of '{table.path}' is left to explain with.")
+    return columns
+
+
+def _sample(table: Table, columns: Sequence[str], rows: int, seed: int) -> pd.DataFrame:
+    from l2x.scale.tables import sample_rows
+
+    sample = sample_rows(table.batches(columns), rows, seed=seed)
+    frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
+    return frame
+
+
+def _plan(*, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
+    from dataclasses import replace
+
+    from l2x.training import TrainingPlan
+
+    if not paper:
+        return TrainingPlan.quick(progress=progress) if quick else TrainingPlan(progress=progress)
+    plan = TrainingPlan.paper(progress=progress)
+    if not quick:
+        return plan
+    return replace(plan, selector=replace(plan.selector, steps=plan.selector.steps // 10), evaluations=10)
+
+
+def _show_first(explain: Any, table: Table, head: int) -> None:
+    """The first rows: what was kept, then the selected columns with their values, best first."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from l2x.errors import InputError
+
+    batch = next(table.batches(explain.columns, text=explain.keep, batch_rows=head), None)
+    if batch is None:
+        raise InputError(f"'{table.path}' has no rows.")
+    explained = explain(batch)
+    features = [name for name in explained.schema.names if name.startswith("feature_")]
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    for title in ["row", *explain.keep, *(f"{rank + 1}." for rank in range(len(features)))]:
+        grid.add_column(title, overflow="fold")
+    position = dict(zip(explain.explainer.features_.names_, explain.columns, strict=True))
+    for i, (row, picked) in enumerate(zip(batch.to_pylist(), explained.to_pylist(), strict=True)):
+        chosen = [(picked[name], row[position[picked[name]]]) for name in features]
+        cells = [str(row[name]) for name in explain.keep] + [f"{n} = {_short(v)}" for n, v in chosen]
+        grid.add_row(*map(Text, [str(i), *cells]))  # not str: names may look like markup
+    # A pipe has no width to fit into.
+    Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)
+
+
+@contextmanager
+def _rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
+    """A progress bar on standard error that shows rows and rows per second."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("explaining"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[note]}"),
+        console=Console(stderr=True),
+        disable=not visible,
+    )
+    task = bar.add_task("explaining", total=1.0, note="")
+    started = time.perf_counter()
+
+    def report(rows: int, share: float) -> None:
+        speed = rows / (time.perf_counter() - started)
+        bar.update(task, completed=share, note=f"{rows:,} rows, {speed:,.0f} rows/s")
+
+    with bar:
+        yield report
+
+
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Warnings as one line on standard error, without the line of code that raised them."""
+
+    def show(message: Warning | str, *where: object, **more: object) -> None:
+        _say("warning:", str(message), style="bold yellow")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _tidy_termination() -> Iterator[None]:
+    """SIGTERM as an exit that Python sees, so that temporary files go away on the way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _note_ignored(columns: Sequence[str], by: str) -> None:
+    if columns:
+        from l2x.scale.tables import some
+
+        _say("note:", f"columns that {by} does not know are ignored: {some(columns)}", style="bold")
+
+
+def _say(label: str, message: str, *, style: str) -> None:
+    """One line on standard error. The message is printed as it is: users' names may look like markup."""
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text.assemble((label, style), " ", " ".join(message.split()))
+    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+
+
+def _sentence(error: Exception) -> str:
+    from l2x.errors import L2XError
+
+    if isinstance(error, L2XError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: '{error.filename}'" if error.filename else error.strerror
+    if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
+        return str(error)
+    return f"{type(error).__name__}: {error} (not expected here; l2x --debug shows where)"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _figure(value: float | None) -> str:
+    return "  -  " if value is None else f"{value:.3f}"
+
+
+def _number(value: Any) -> float | None:
+    """For JSON, which has no NaN."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+if __name__ == "__main__":
+    app()
