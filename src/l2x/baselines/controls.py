@@ -7,12 +7,11 @@ from math import comb
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view
 from l2x.errors import NotFittedError
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
 from l2x.features.view import Array, View
 from l2x.values import SubsetValue
 from l2x.yardstick import oracle
@@ -79,7 +78,7 @@ class GlobalTopK(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, k: int) -> Self:
         """Search on training rows for the subset of size k with the highest mean log q(y | x_S)."""
-        view: View = clone(self.features or Columns()).fit(X)
+        view = fitted_view(self.features, X)
         k = view.checked_k(k)
         X = view.check(X)
         kept = np.random.default_rng(self.seed).choice(len(X), min(self.rows, len(X)), replace=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -29,7 +29,7 @@ from l2x.features.view import View, as_tensor
 GRADIENT_BATCH = 8192
 
 
-class GradientMethod(BaseEstimator):  # type: ignore[misc]
+class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
     """What the four have in common.
 
     Parameters
@@ -166,9 +166,9 @@ class DeepLift(GradientMethod):
 class LRP(GradientMethod):
     """Layer-wise relevance propagation (Bach et al. 2015) with captum's default, the epsilon rule at 1e-9.
 
-    On ReLU networks it is input times gradient where there are no biases (Shrikumar et al. 2016), and captum,
-    which gives biases their share, is then close to it. Layers: linear, convolution, pooling, normalisation,
-    ReLU, tanh, dropout; give it the network without a final softmax.
+    On ReLU networks that is input times gradient, up to epsilon (Shrikumar et al. 2016), which is why section
+    4 has Taylor in its place. Layers: linear, convolution, pooling, normalisation, ReLU, tanh, dropout; give
+    it the network without a final softmax.
     """
 
     name = "LRP"

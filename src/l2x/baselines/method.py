@@ -55,7 +55,7 @@ def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = Fa
 def numbers(X: Any) -> Array:
     """A checked table as the model reads it: (n, d) float64, nothing standardised."""
     matrix = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True).to_numpy()
-    return np.asarray(matrix, dtype=np.float64)
+    return np.ascontiguousarray(matrix, dtype=np.float64)
 
 
 def like(X: Any, matrix: Array) -> Any:

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
-from l2x.baselines.method import explained, per_unit, predicted_class
+from l2x.baselines.method import explained, fitted_view, per_unit, predicted_class
 from l2x.blackbox import as_black_box, batches
 from l2x.errors import InputError, NotFittedError
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
 from l2x.features.view import Array, View, as_tensor
-from l2x.rows import ask, split
+from l2x.rows import ask, checked_responses, split
 
 # Pairs of (row, training row) weighed at a time: some 32 MB for each of the few arrays of that size.
 PAIRS = 4_000_000
@@ -86,16 +85,16 @@ class Parzen(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, responses: Any = None) -> Self:
         """Ask the model about at most `rows` of X (or take its `responses`), and choose the bandwidth."""
         black_box = as_black_box(self.model)
-        view: View = clone(self.features or Columns()).fit(X)
+        view = fitted_view(self.features, X)
         X = view.check(X)
         rng = np.random.default_rng(self.seed)
         kept = rng.choice(len(X), min(self.rows, len(X)), replace=False)
-        X = view.take(X, kept)
+        some = view.take(X, kept)
         if responses is None:
-            answers = ask(black_box, view, X, progress=self.progress)
+            answers = ask(black_box, view, some, progress=self.progress)
         else:
-            answers = np.asarray(responses, dtype=np.float64)[kept]
-        x = flat(view.encode(X).numpy())
+            answers = checked_responses(responses, len(X), black_box)[kept]
+        x = flat(view.encode(some).numpy())
         learn, held = split(len(x), self.validation, rng)
         figures = held_out_figures(
             x[learn],

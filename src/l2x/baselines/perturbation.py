@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -25,7 +25,7 @@ from l2x.training import progress_bar
 RowAttribution = Callable[[Array, int, int], Array]
 
 
-class PerturbationMethod(BaseEstimator):  # type: ignore[misc]
+class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
     """What the two have in common: they take one row at a time, and draw from a seed made of the row itself,
     so that the explanation of a row depends neither on its place nor on the rows around it."""
 
