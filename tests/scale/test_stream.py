@@ -74,6 +74,9 @@ def test_columns_of_an_explainer_without_names_go_by_position(
     source = Table(tmp_path / "in.csv")
     assert match_columns(fitted, source, drop=["id"]) == (list("abcde"), [])
     assert match_columns(fitted, source, keep=["id"]) == (list("abcde"), [])
+    (batch,) = source.batches(list("abcde"), text=["id"])
+    explained = BatchExplainer(fitted, list("abcde"), keep=["id"])(batch).to_pydict()
+    assert explained["feature_1"] == fitted.explain(frame).to_frame()["feature_1"].tolist()
     with pytest.raises(InputError, match=r"5 columns without names.* has 6"):
         match_columns(fitted, source)
 

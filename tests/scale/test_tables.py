@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,10 @@ from l2x.scale.tables import Table, check_writable, replacing, sample_rows, tabl
 
 
 def write(frame: pd.DataFrame, path: Path) -> Table:
-    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
     return Table(path)
 
 
@@ -37,6 +41,31 @@ def test_wide_tables_come_in_smaller_batches(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(tables, "BATCH_CELLS", 40)
     table = write(pd.DataFrame(np.zeros((50, 20)), columns=[f"c{i}" for i in range(20)]), tmp_path / "t.csv")
     assert {len(batch) for batch in table.batches(table.columns)} == {2}
+
+
+@pytest.mark.parametrize("row_group_size", [80_000, 1_600_000])
+def test_reading_holds_a_fraction_of_a_parquet_file(tmp_path: Path, row_group_size: int) -> None:
+    # 24 MiB that do not compress. Each column costs some 2 MiB, a page and its dictionary, at any length.
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1_600_000, 2)), columns=["a", "b"])
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=row_group_size)
+    size = (tmp_path / "t.parquet").stat().st_size
+    before = pa.total_allocated_bytes()
+    table, held = Table(tmp_path / "t.parquet"), []
+    for _ in table.batches(table.columns, batch_rows=40_000):
+        held.append(pa.total_allocated_bytes() - before)
+    assert len(held) == 40
+    assert max(held) < size / 2
+
+
+def test_reading_holds_a_fraction_of_a_csv_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CSV_BLOCK", 1 << 16)
+    values = np.random.default_rng(0).normal(size=(50_000, 8))
+    table = write(pd.DataFrame(values, columns=list("abcdefgh")), tmp_path / "t.csv")
+    before, held = pa.total_allocated_bytes(), []
+    for _ in table.batches(table.columns):
+        time.sleep(0.001)  # a slow reader must not be buried
+        held.append(pa.total_allocated_bytes() - before)
+    assert max(held) < table.path.stat().st_size / 3
 
 
 def test_an_integer_csv_column_may_turn_out_to_hold_fractions(

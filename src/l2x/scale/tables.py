@@ -26,6 +26,8 @@ BATCH_ROWS = 65_536
 BATCH_CELLS = 2 << 20
 # Bytes of CSV parsed at a time; pyarrow guesses the columns' types from the first block.
 CSV_BLOCK = 4 << 20
+# Bytes of each Parquet column read at a time.
+PARQUET_BUFFER = 1 << 16
 
 
 class Table:
@@ -95,7 +97,8 @@ class Table:
 
     def _blocks(self, wanted: list[str], text: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if self.format == "parquet":
-            with pa.parquet.ParquetFile(self.path) as file:
+            # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
+            with pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
                 for batch in file.iter_batches(batch_rows, columns=wanted):
                     yield batch.select(wanted)
             return
