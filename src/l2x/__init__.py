@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from l2x.errors import (
         ArtifactError,
         BlackBoxError,
+        DataError,
         InputError,
         L2XError,
         MissingExtraError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from l2x.explainer import Explainer
     from l2x.explanation import Explanation
     from l2x.features.columns import Columns
+    from l2x.features.patches import Patches
     from l2x.sampling import ConcreteMax, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
     from l2x.training import Phase, TrainingPlan
     from l2x.yardstick import oracle
@@ -33,6 +35,7 @@ _HOME = {
     "Explainer": "explainer",
     "Explanation": "explanation",
     "Columns": "features.columns",
+    "Patches": "features.patches",
     "ConcreteMax": "sampling",
     "PlackettLuce": "sampling",
     "RelaxedTopK": "sampling",
@@ -46,6 +49,7 @@ _HOME = {
     "L2XError": "errors",
     "InputError": "errors",
     "BlackBoxError": "errors",
+    "DataError": "errors",
     "ArtifactError": "errors",
     "MissingExtraError": "errors",
     "NotFittedError": "errors",
@@ -57,12 +61,14 @@ __all__ = [
     "BlackBoxError",
     "Columns",
     "ConcreteMax",
+    "DataError",
     "Explainer",
     "Explanation",
     "InputError",
     "L2XError",
     "MissingExtraError",
     "NotFittedError",
+    "Patches",
     "Phase",
     "PlackettLuce",
     "Reinforce",

@@ -29,6 +29,7 @@ from l2x._version import __version__
 from l2x.errors import ArtifactError, InputError
 from l2x.explainer import Explainer
 from l2x.features.columns import Columns
+from l2x.features.patches import Patches
 from l2x.features.view import Array, View
 from l2x.objective import Categorical, Gaussian, Response
 from l2x.training import Phase, TrainingPlan
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
-VIEWS: dict[str, type[View]] = {"Columns": Columns}
+VIEWS: dict[str, type[View]] = {"Columns": Columns, "Patches": Patches}
 RESPONSES: dict[str, Any] = {"Categorical": Categorical, "Gaussian": Gaussian}
 SAMPLERS = ("ConcreteMax", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
 

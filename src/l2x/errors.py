@@ -4,6 +4,7 @@ L2XError
 ├── InputError          data, k or an option that cannot be used        (also a ValueError)
 ├── BlackBoxError       the model raised, or returned no P_m(y|x)       (also a RuntimeError)
 ├── ArtifactError       a saved explainer that cannot be read or written (also an OSError)
+├── DataError           a data set that is not here and cannot be fetched (also an OSError)
 ├── MissingExtraError   an optional package is not installed            (also an ImportError)
 └── NotFittedError      explain before fit                              (also scikit-learn's)
 """
@@ -37,6 +38,10 @@ class BlackBoxError(L2XError, RuntimeError):
 
 class ArtifactError(L2XError, OSError):
     """A saved explainer is truncated, edited, of a newer format, or cannot be written."""
+
+
+class DataError(L2XError, OSError):
+    """A data set is not at hand, cannot be fetched, or is not what its publisher made."""
 
 
 class MissingExtraError(L2XError, ImportError):

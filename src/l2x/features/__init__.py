@@ -1,6 +1,7 @@
 """Feature views: what one feature is."""
 
 from l2x.features.columns import Columns
+from l2x.features.patches import Patches
 from l2x.features.view import View
 
-__all__ = ["Columns", "View"]
+__all__ = ["Columns", "Patches", "View"]

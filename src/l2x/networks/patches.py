@@ -1,0 +1,115 @@
+"""Networks for images: convolutions, with max-pooling after each hidden layer (section 4.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from l2x.blackbox import batches
+from l2x.networks.columns import ACTIVATIONS
+
+# Images at a time where no gradient is needed: 8,192 at once would take a gigabyte for one hidden layer.
+CHUNK = 512
+
+
+class PatchSelector(nn.Module):
+    """w_θ: (n, c, h, w) -> (n, patches) importance scores, the grid row by row.
+
+    Two hidden convolutions whose pooling leaves one pixel per patch, and a third layer that scores them:
+    `head="conv"` scores each patch by what lies around it, as the paper does; `head="dense"` sees the whole
+    image, knows where each patch is, and starts at zero, so that all subsets begin equally likely.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: int,
+        grid: tuple[int, int],
+        *,
+        filters: Sequence[int] = (16, 32),
+        kernel: int = 5,
+        activation: str = "relu",
+        head: Literal["conv", "dense"] = "dense",
+    ) -> None:
+        super().__init__()
+        # Of the usual patch of 4 both pools take 2; other sizes are divided as evenly as they can be.
+        first = 2 if size % 2 == 0 else size
+        self.hidden = nn.Sequential(
+            *hidden_layer(channels, filters[0], kernel, first, activation),
+            *hidden_layer(filters[0], filters[1], kernel, size // first, activation),
+        )
+        self.head = nn.Sequential()
+        if head == "conv":
+            self.head.extend([nn.Conv2d(filters[1], 1, kernel, padding="same"), nn.Flatten()])
+        else:
+            last = nn.Linear(filters[1] * math.prod(grid), math.prod(grid))
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+            self.head.extend([nn.Flatten(), last])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return in_chunks(lambda part: self.head(self.hidden(part)), x)
+
+
+class PatchPredictor(nn.Module):
+    """g_α: x̃_S, and the mask as one more channel where the value asks for it, -> (n, outputs) logits."""
+
+    def __init__(
+        self,
+        channels: int,
+        size: int,
+        grid: tuple[int, int],
+        outputs: int,
+        *,
+        filters: Sequence[int] = (16, 32),
+        kernel: int = 5,
+        activation: str = "relu",
+        sees_mask: bool = True,
+    ) -> None:
+        super().__init__()
+        self.size, self.grid, self.sees_mask = size, grid, sees_mask
+        height, width = grid[0] * size, grid[1] * size
+        # Tiny images, such as 2 x 2 patches of one pixel, have nothing left to pool.
+        first = 2 if min(height, width) >= 4 else 1
+        second = 2 if min(height, width) >= 8 else 1
+        pooled = (height // first // second) * (width // first // second)
+        self.layers = nn.Sequential(
+            *hidden_layer(channels + sees_mask, filters[0], kernel, first, activation),
+            *hidden_layer(filters[0], filters[1], kernel, second, activation),
+            nn.Flatten(),
+            nn.Linear(filters[1] * pooled, outputs),
+        )
+
+    def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
+        return in_chunks(self._logits, masked, mask)
+
+    def _logits(self, masked: Tensor, mask: Tensor) -> Tensor:
+        if self.sees_mask:
+            masked = torch.cat([masked, upsample(mask, self.grid, self.size)], dim=1)
+        logits: Tensor = self.layers(masked)
+        return logits
+
+
+def hidden_layer(fan_in: int, fan_out: int, kernel: int, pool: int, activation: str) -> list[nn.Module]:
+    """Convolution, max-pooling, activation: for relu, pooling first gives the same from fewer operations."""
+    convolution = nn.Conv2d(fan_in, fan_out, kernel, padding="same")
+    pooling = [nn.MaxPool2d(pool)] if pool > 1 else []
+    return [convolution, *pooling, ACTIVATIONS[activation]()]
+
+
+def upsample(mask: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+    """A mask over patches repeated over their pixels: (n, patches) -> (n, 1, h, w), section 4.3."""
+    plane = mask.reshape(-1, 1, grid[0], grid[1])
+    return plane.repeat_interleave(size, dim=2).repeat_interleave(size, dim=3)
+
+
+def in_chunks(network: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Some rows at a time where nothing has to be kept for a backward pass: memory does not grow with n."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return network(*inputs)
+    parts = batches(len(inputs[0]), CHUNK)
+    return torch.cat([network(*(tensor[rows] for tensor in inputs)) for rows in parts])
