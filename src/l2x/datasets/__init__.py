@@ -1,5 +1,6 @@
 """Data with which explainers are compared."""
 
+from l2x.datasets.mnist import ImageData, mnist, small_digits
 from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, synthetic
 
-__all__ = ["SETS", "SyntheticData", "SyntheticModel", "synthetic"]
+__all__ = ["SETS", "ImageData", "SyntheticData", "SyntheticModel", "mnist", "small_digits", "synthetic"]
