@@ -73,6 +73,27 @@ def test_deeplift_sums_to_the_difference_from_the_reference() -> None:
     assert scores.sum(axis=1) == pytest.approx(difference, abs=1e-4)
 
 
+class Hidden(nn.Module):
+    """A network whose activations captum cannot see, or sees twice."""
+
+    def __init__(self, *, shared: bool) -> None:
+        super().__init__()
+        self.layers = network()
+        self.relu = nn.ReLU() if shared else torch.relu
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, _, second, _, last = self.layers
+        answer: torch.Tensor = last(self.relu(second(self.relu(first(x)))))
+        return answer
+
+
+def test_deeplift_says_when_it_cannot_follow_the_module() -> None:
+    with pytest.warns(UserWarning, match="shares miss the difference"):
+        DeepLift(Hidden(shared=False)).explain(rows(), k=2)
+    with pytest.raises(l2x.InputError, match="cannot follow this module"):
+        DeepLift(Hidden(shared=True)).explain(rows(), k=2)
+
+
 @pytest.mark.parametrize("bias", [False, True])
 def test_lrp_is_input_times_gradient_on_a_relu_network(bias: bool) -> None:
     net, X = network(bias=bias), rows()
