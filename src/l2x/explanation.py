@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,11 +135,19 @@ def ranked(scores: Array) -> Array:
 
 
 def values_of(explanation: Explanation, row: int) -> list[str]:
-    """The row's input values as short texts, or empty ones where inputs are not known."""
-    if explanation.inputs is None:
-        return [""] * len(explanation.feature_names)
-    if isinstance(explanation.inputs, np.ndarray):
-        cells = explanation.inputs[row].tolist()
+    """The row's d input values as short texts, not escaped; empty ones where there is no table of them."""
+    inputs = explanation.inputs
+    unknown = [""] * len(explanation.feature_names)
+    if inputs is None:
+        return unknown
+    if isinstance(inputs, np.ndarray):
+        cells = np.atleast_1d(inputs[row]).tolist()
     else:
-        cells = list(nw.from_native(explanation.inputs, eager_only=True).row(row))
-    return [escape(f"{cell:.4g}" if isinstance(cell, float) else str(cell)) for cell in cells]
+        frame = nw.from_native(inputs, eager_only=True, pass_through=True)
+        cells = list(frame.row(row)) if isinstance(frame, nw.DataFrame) else []
+    # Features need not be cells: the patches of an image, the words of a text.
+    return [_short(cell) for cell in cells] if len(cells) == len(unknown) else unknown
+
+
+def _short(cell: Any) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)

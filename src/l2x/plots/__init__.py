@@ -1,0 +1,1 @@
+"""How explanations are shown: figures, tables, reports. Needs the extra `plots`, except for tables."""

@@ -1,0 +1,95 @@
+"""Lines: how a figure of merit changes with k, and how training went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from l2x.plots.style import ACCENT, MUTED, SECOND, THIRD, new_figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The first is the hero; what it is compared with stays quiet.
+COLOURS = (ACCENT, MUTED, SECOND, THIRD)
+
+
+def plot_lines(
+    x: Sequence[float],
+    series: Mapping[str, Any],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+) -> Figure:
+    """One line per series: (points,) values, or (draws, points), shown as their mean and a band from the
+    lowest to the highest draw. Names stand at the lines' ends, in place of a legend."""
+    with style():
+        figure, (axes,) = new_figure(3.3, title=title)
+        ends = {}
+        for name, colour in zip(series, COLOURS * len(series), strict=False):
+            values = np.atleast_2d(np.asarray(series[name], dtype=float))
+            mean = values.mean(axis=0)
+            if len(values) > 1:
+                axes.fill_between(
+                    x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0
+                )
+            axes.plot(x, mean, color=colour, linewidth=2, marker="o", markersize=4)
+            ends[name] = (float(mean[-1]), colour)
+        _name_ends(axes, x[-1], ends)
+        axes.grid(axis="y", linewidth=0.8)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0, labelcolor=MUTED)
+        if len(x) <= 12:
+            axes.set_xticks(list(x))
+        axes.set_xlabel(x_label, loc="left")
+        axes.set_ylabel(y_label)
+    return figure
+
+
+def plot_history(history: Sequence[Mapping[str, Any]], *, title: str = "Loss on held-out rows") -> Figure:
+    """The loss on held-out rows, a panel for each phase of training; the dot is the point that was kept."""
+    phases = list(dict.fromkeys(entry["phase"] for entry in history))
+    with style():
+        figure, panels = new_figure(2.7, columns=max(1, len(phases)), title=title)
+        for axes, phase in zip(panels, phases, strict=False):
+            entries = [entry for entry in history if entry["phase"] == phase]
+            steps = [entry["step"] for entry in entries]
+            losses = [entry["validation_loss"] for entry in entries]
+            best = int(np.argmin(losses))
+            axes.plot(steps, losses, color=ACCENT, linewidth=2)
+            axes.plot(steps[best], losses[best], color=SECOND, marker="o", markersize=7)
+            axes.annotate(
+                f"{losses[best]:.3g}",
+                (steps[best], losses[best]),
+                (0, 9),
+                textcoords="offset points",
+                ha="center",
+            )
+            axes.set_title(phase)
+            axes.grid(axis="y", linewidth=0.8)
+            axes.spines["left"].set_visible(False)
+            axes.tick_params(axis="y", length=0, labelcolor=MUTED)
+            axes.set_xlabel("updates", loc="left")
+        panels[0].set_ylabel("nats")
+    return figure
+
+
+def _name_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]]) -> None:
+    """Names at the right of the lines, moved apart where lines end close together."""
+    low, high = axes.get_ylim()
+    gap, previous = 0.075 * (high - low), float("-inf")
+    for name, (y, colour) in sorted(ends.items(), key=lambda item: item[1][0]):
+        previous = max(y, previous + gap)
+        axes.annotate(
+            name,
+            (x, previous),
+            (9, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            annotation_clip=False,
+        )
