@@ -1,0 +1,135 @@
+"""A report: one HTML file that needs nothing else - no network, no script - in light or dark."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from l2x._version import __version__
+from l2x.errors import InputError, require
+from l2x.plots.style import figure_svg, write_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Table = tuple[Sequence[str], Sequence[Sequence[object]]]
+
+
+@dataclass(frozen=True)
+class SafeHtml:
+    """Markup that goes into a page as it is. Every other text is escaped: wrap only what escapes its own
+    content, such as `SafeHtml(explanation.to_html())`."""
+
+    markup: str
+
+    def __html__(self) -> str:
+        """The protocol by which Jinja's autoescape knows safe markup."""
+        return self.markup
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report, from top to bottom; what is not given is not shown.
+
+    Attributes
+    ----------
+    heading : may be empty, for an opening without one
+    text : paragraphs
+    facts : (figure, what it is) pairs, set large: ("97 %", "same answer with 5 of 30 columns")
+    table : (column names, rows); numbers are formatted and put at the right
+    figures : drawn as inline SVG, one below the other
+    caption : a line below table and figures
+    html : markup that is already safe
+    """
+
+    heading: str = ""
+    text: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    table: Table | None = None
+    figures: Sequence[Figure] = ()
+    caption: str = ""
+    html: SafeHtml | None = None
+
+
+def write_report(path: str | Path, *, title: str, subtitle: str = "", sections: Sequence[Section]) -> Path:
+    """Write the sections as one self-contained HTML file; an older file is replaced only by a whole one."""
+    page = _template().render(
+        title=title,
+        subtitle=subtitle,
+        sections=[_for_template(section) for section in sections],
+        footer=_footer(),
+    )
+    return write_file(path, page.encode())
+
+
+def _template() -> Any:
+    jinja2: Any = require("jinja2", extra="plots")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("l2x.plots", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html")
+
+
+def _for_template(section: Section) -> dict[str, Any]:
+    if section.html is not None and not isinstance(section.html, SafeHtml):
+        raise InputError(
+            f"html is a {type(section.html).__name__}; wrap markup that is known to be safe: SafeHtml(...)."
+        )
+    return {
+        "heading": section.heading,
+        "text": section.text,
+        "facts": section.facts,
+        "table": None if section.table is None else _table(section.table),
+        "figures": [SafeHtml(figure_svg(figure)) for figure in section.figures],
+        "caption": section.caption,
+        "html": section.html,
+    }
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """Cells as texts, and which columns hold numbers."""
+    columns, given = table
+    for row in given:
+        if len(row) != len(columns):
+            raise InputError(f"A table of {len(columns)} columns has a row of {len(row)} cells.")
+    rows = [[_cell(cell) for cell in row] for row in given]
+    numeric = [all(_is_number(row[j]) for row in rows) for j in range(len(columns))]
+    return {"columns": list(zip(columns, numeric, strict=True)), "rows": rows, "numeric": numeric}
+
+
+def _cell(cell: object) -> str:
+    if cell is None:
+        return "–"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, Integral):
+        return f"{int(cell):,}"
+    return f"{float(cell):.4g}" if isinstance(cell, Real) else str(cell)
+
+
+def _is_number(text: str) -> bool:
+    """Numbers with their dressing too: 97.1 %, 0.98 ± 0.01, 1,000, –."""
+    return (
+        re.fullmatch(r"[-+−–<>≥≤~]?\s*(\d[\d.,e+\-]*)?(\s*(±|to|–)\s*\d[\d.,]*)?\s*(%|µs|ms|s|bits?)?", text)
+        is not None
+    )
+
+
+def _footer() -> str:
+    import torch
+
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    cores = f"{os.cpu_count()} cores, torch {torch.__version__} with {torch.get_num_threads()} threads"
+    return f"l2x {__version__} · {now} · {machine} · {cores}"
