@@ -8,6 +8,7 @@ from l2x.baselines.gradients import LRP, DeepLift, Saliency, Taylor
 from l2x.baselines.method import Method
 from l2x.baselines.parzen import Parzen
 from l2x.baselines.perturbation import KernelShap, Lime
+from l2x.baselines.search import GreedySearch
 from l2x.baselines.table import METHODS, method_table
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "METHODS",
     "DeepLift",
     "GlobalTopK",
+    "GreedySearch",
     "KernelShap",
     "Lime",
     "Method",

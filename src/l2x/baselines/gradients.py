@@ -23,6 +23,7 @@ from l2x.blackbox import batches
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
+from l2x.features.patches import Patches
 from l2x.features.view import View, as_tensor
 
 # Rows differentiated at a time: memory does not grow with n.
@@ -199,9 +200,9 @@ class LRP(GradientMethod):
 
 
 def module_input(view: View, X: Any, *, first_row: int) -> Tensor:
-    """What the black box reads: a table's raw numbers, not standardised; of other views, their encoding."""
+    """What the black box reads: raw numbers of tables and images, not scaled; of others, their encoding."""
     encoded = view.encode(X, first_row=first_row)  # also names the row and column of a missing value
-    return as_tensor(numbers(X)) if isinstance(view, Columns) else encoded
+    return as_tensor(numbers(X)) if isinstance(view, Columns | Patches) else encoded
 
 
 def selected_output(module: nn.Module) -> Any:

@@ -13,6 +13,7 @@ from l2x.blackbox import BlackBox
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
+from l2x.features.patches import Patches
 from l2x.features.view import Array, View
 
 
@@ -77,10 +78,12 @@ def predicted_class(black_box: BlackBox, answers: Array) -> Array:
 
 
 def per_unit(view: View, parts: Tensor) -> Tensor:
-    """Scores of units: the sum over a unit's dimensions, (n, d) or (n, d, e, ...) -> (n, d).
+    """Scores of units: the sum over a unit's dimensions, (n, d), (n, d, e, ...) or images -> (n, d).
 
     Of absolute gradients that is the l1 norm, of input times gradient the inner product, as in section 4.
     """
+    if isinstance(view, Patches):
+        return view.per_unit(parts)
     if parts.ndim < 2 or parts.shape[1] != view.d:
         raise InputError(f"Gradients of shape {tuple(parts.shape)} do not fit a view of {view.d} features.")
     return parts.flatten(start_dim=2).sum(dim=2) if parts.ndim > 2 else parts

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
-from zlib import crc32
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view, like, numbers, predicted_class
+from l2x.baselines.units import AskMasks, ask_masks, global_seed, lime_units, shap_units, unit_seed
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
@@ -46,7 +46,7 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
         black_box = as_black_box(self.model)
         view = fitted_view(self.features, X if self.background is None else self.background)
         if not isinstance(view, Columns):
-            raise InputError(f"{self.name} perturbs the columns of a table, not {type(view).__name__}.")
+            return self._explain_units(black_box, view, X, k)
         background = self._background(view)
         X = view.check(X)
         view.checked_k(k)
@@ -57,7 +57,7 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
         scores = np.empty(matrix.shape)
         with progress_bar(f"explaining by {self.name}", len(X), visible=self.progress) as advance:
             for i, row in enumerate(matrix):
-                scores[i] = attribution(row, int(classes[i]), row_seed(self.seed, row))
+                scores[i] = attribution(row, int(classes[i]), unit_seed(self.seed, row))
                 advance(i + 1, f"{black_box.rows:,} rows asked")
         return explained(view, X, scores, k, magnitude=self.magnitude)
 
@@ -66,6 +66,27 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
         self, black_box: BlackBox, predict: Callable[[Array], Array], background: Array
     ) -> RowAttribution:
         """What explains one row; `predict` takes arrays, whatever table the model wants."""
+
+    def _explain_units(self, black_box: BlackBox, view: View, X: Any, k: int) -> Explanation:
+        """The same for patches or words, each present or removed as the view says."""
+        X = view.check(X)
+        k = view.checked_k(k)
+        view.encode(X)  # names the row and the place of a missing value
+        classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
+        scores = np.empty((len(X), view.d))
+        with (
+            progress_bar(f"explaining by {self.name}", len(X), visible=self.progress) as advance,
+            quiet("shap"),
+        ):
+            for i, label in enumerate(classes):
+                seed = unit_seed(self.seed, X[i])
+                scores[i] = self._unit_attribution(ask_masks(black_box, view, X, i), view.d, int(label), seed)
+                advance(i + 1, f"{black_box.rows:,} rows asked")
+        return explained(view, X, scores, k, magnitude=self.magnitude)
+
+    @abstractmethod
+    def _unit_attribution(self, answers: AskMasks, d: int, label: int, seed: int) -> Array:
+        """Attributions of the d units of one row to the class `label`."""
 
     def _background(self, view: Columns) -> Array:
         if self.background is not None:
@@ -152,6 +173,9 @@ class Lime(PerturbationMethod):
 
         return attribute
 
+    def _unit_attribution(self, answers: AskMasks, d: int, label: int, seed: int) -> Array:
+        return lime_units(answers, d, label, samples=self.samples, seed=seed)
+
 
 class KernelShap(PerturbationMethod):
     """Kernel SHAP (Lundberg and Lee 2017): Shapley values of P_m(predicted class | x) by weighted regression.
@@ -211,21 +235,8 @@ class KernelShap(PerturbationMethod):
 
         return attribute
 
-
-def row_seed(seed: int, row: Array) -> int:
-    """A seed for one row: the same for the same numbers, unrelated for others."""
-    return int(np.random.SeedSequence([seed, crc32(row.tobytes())]).generate_state(1)[0])
-
-
-@contextmanager
-def global_seed(seed: int) -> Iterator[None]:
-    """Seed numpy's global generator, which shap draws from, and put its state back."""
-    state = np.random.get_state()
-    np.random.seed(seed)
-    try:
-        yield
-    finally:
-        np.random.set_state(state)
+    def _unit_attribution(self, answers: AskMasks, d: int, label: int, seed: int) -> Array:
+        return shap_units(answers, d, label, samples=self.samples, seed=seed)
 
 
 @contextmanager

@@ -1,0 +1,86 @@
+"""A search for each row: what is possible if the model may be asked hundreds of times about one input."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from l2x.baselines.method import explained, fitted_view
+from l2x.blackbox import BlackBox, as_black_box, batches
+from l2x.explanation import Explanation
+from l2x.features.view import Array, View
+from l2x.rows import ask
+from l2x.training import progress_bar
+
+# Inputs that the model is asked at a time.
+SEARCH_BATCH = 4096
+
+
+class GreedySearch(BaseEstimator):  # type: ignore[misc]
+    """Greedy forward selection in each row: k times the feature that, added to those already there, brings
+    the model's answer closest to the one for the whole input.
+
+    It asks the model about k · d inputs for each row, and knows the answer that is to be reached: an upper
+    bound in practice for post-hoc accuracy, and the clearest warning of how little that alone says.
+
+    >>> def model(X):
+    ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
+    ...     return np.stack([1 - p, p], axis=1)
+    >>> GreedySearch(model, progress=False).explain(np.random.default_rng(0).normal(size=(2, 4)), k=1).names
+    [['x1'], ['x1']]
+    """
+
+    name: ClassVar[str] = "Greedy search"
+    needs_training: ClassVar[bool] = False
+    additive: ClassVar[bool] = False
+    model_agnostic: ClassVar[bool] = True
+
+    def __init__(self, model: Any, *, features: View | None = None, progress: bool = True) -> None:
+        self.model = model
+        self.features = features
+        self.progress = progress
+
+    def explain(self, X: Any, k: int) -> Explanation:
+        """Found features score k, k - 1, ... in the order of finding, the others zero."""
+        black_box = as_black_box(self.model)
+        view = fitted_view(self.features, X)
+        X = view.check(X)
+        k = view.checked_k(k)
+        scores = np.zeros((len(X), view.d))
+        with progress_bar("searching", len(X), visible=self.progress) as advance:
+            for rows in batches(len(X), max(1, SEARCH_BATCH // view.d)):
+                some = view.take(X, rows)
+                order = _forward(black_box, view, some, k)
+                np.put_along_axis(scores[rows], order, np.arange(k, 0, -1.0)[None], axis=1)
+                advance(rows.stop, f"{black_box.rows:,} rows asked")
+        return explained(view, X, scores, k)
+
+
+def _forward(black_box: BlackBox, view: View, X: Any, k: int) -> Array:
+    """The features found for each row, in order, (n, k)."""
+    n, d = len(X), view.d
+    whole = ask(black_box, view, X, progress=False)
+    mask = np.zeros((n, d), dtype=bool)
+    order = np.empty((n, k), dtype=np.int64)
+    copies = view.take(X, np.repeat(np.arange(n), d))
+    for j in range(k):
+        candidates = mask[:, None] | np.eye(d, dtype=bool)  # (n, d, d)
+        removed = view.remove(copies, candidates.reshape(n * d, d), rng=np.random.default_rng(0))
+        closeness = _closeness(black_box, black_box(removed).reshape(n, d, -1), whole)
+        closeness[mask] = -np.inf
+        order[:, j] = closeness.argmax(axis=1)
+        mask[np.arange(n), order[:, j]] = True
+    return order
+
+
+def _closeness(black_box: BlackBox, answers: Array, whole: Array) -> Array:
+    """How near answers (n, d, outputs) are to the whole input's: the lead of its class, or -(error)²."""
+    if black_box.task == "regression":
+        return np.asarray(-np.square(answers - whole[:, None]).sum(axis=-1))
+    classes = np.broadcast_to(whole.argmax(axis=1)[:, None, None], (*answers.shape[:2], 1))
+    chosen = np.take_along_axis(answers, classes, axis=-1)
+    others = answers.copy()
+    np.put_along_axis(others, classes, -np.inf, axis=-1)
+    return np.asarray(chosen[..., 0] - others.max(axis=-1))

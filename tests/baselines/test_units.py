@@ -1,0 +1,75 @@
+"""Baselines on images: every method finds the one patch that decides, in the shape that the view gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import l2x
+from l2x import baselines
+from l2x.features import Patches
+
+VIEW = Patches(size=4)
+IMAGES = np.random.default_rng(0).integers(100, 256, size=(6, 8, 12), dtype=np.uint8)
+DECISIVE = 4  # row 2, column 2
+
+
+class OnePatch(nn.Module):
+    """Class 1 if the pixels of one patch are bright; the others count a hundredth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        weight = torch.full((8, 12), 0.01)
+        weight[4:8, 4:8] = 1.0
+        self.flatten = nn.Flatten()
+        self.linear = nn.Linear(96, 2)
+        self.linear.weight.data = torch.stack([-weight.flatten(), weight.flatten()]) / 1000
+        self.linear.bias.data.zero_()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.flatten(x))
+
+
+@pytest.fixture(scope="module")
+def black_box() -> l2x.blackbox.BlackBox:
+    return l2x.as_black_box(OnePatch(), logits=True)
+
+
+@pytest.mark.parametrize("method", [baselines.Saliency, baselines.Taylor, baselines.DeepLift])
+def test_gradients(method: type) -> None:
+    explanation = method(OnePatch(), features=VIEW).explain(IMAGES, k=2)
+    assert explanation.scores.shape == (6, 6)
+    assert (explanation.indices[:, 0] == DECISIVE).all()
+
+
+@pytest.mark.parametrize("method", [baselines.Lime, baselines.KernelShap])
+def test_perturbations(method: type, black_box: l2x.blackbox.BlackBox) -> None:
+    explain = method(black_box, features=VIEW, samples=200, progress=False).explain
+    explanation = explain(IMAGES, k=2)
+    assert (explanation.indices[:, 0] == DECISIVE).all()
+    # The explanation of an image depends neither on its place nor on the images around it.
+    assert np.allclose(explain(IMAGES[3:4], k=2).scores[0], explanation.scores[3])
+
+
+def test_shap_values_sum_to_the_difference(black_box: l2x.blackbox.BlackBox) -> None:
+    shap = baselines.KernelShap(black_box, features=VIEW, magnitude=False, progress=False)
+    scores = shap.explain(IMAGES, k=1).scores
+    difference = black_box(IMAGES)[:, 1] - black_box(np.zeros_like(IMAGES))[:, 1]
+    assert np.allclose(scores.sum(axis=1), difference, atol=1e-6)
+
+
+def test_search(black_box: l2x.blackbox.BlackBox) -> None:
+    before = black_box.rows
+    explanation = baselines.GreedySearch(black_box, features=VIEW, progress=False).explain(IMAGES, k=2)
+    assert black_box.rows - before == 6 + 6 * 2 * 6  # once whole, then k times each of the d candidates
+    assert (explanation.indices[:, 0] == DECISIVE).all()
+    assert explanation.mask.sum(axis=1).tolist() == [2] * 6
+    assert l2x.metrics.posthoc_accuracy(black_box, IMAGES, explanation) == 1
+
+
+def test_search_for_regression() -> None:
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    explanation = baselines.GreedySearch(lambda X: 3 * X[:, 2], progress=False).explain(X, k=1)
+    assert explanation.indices[:, 0].tolist() == [2] * 5
