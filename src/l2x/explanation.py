@@ -114,19 +114,23 @@ class Explanation:
         ]
 
     def to_html(self, *, rows: int = 20) -> str:
-        """A table of the first rows: selected features with their values, shaded by rank."""
+        """A table of the first rows: selected features with their values, shaded by rank; or as the view
+        shows its inputs, such as images with their selected patches."""
         from l2x.plots.tables import explanation_table
 
-        return explanation_table(self, rows=rows)
+        shown = None if self.view is None else self.view.html_of(self, rows)
+        return explanation_table(self, rows=rows) if shown is None else shown
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """How often each feature was selected; for a single row, its scores. Saved if a path is given."""
+        """How often each feature was selected; for a single row, its scores; or as the view shows its inputs,
+        such as images with their selected patches. Saved if a path is given."""
         from l2x.plots.bars import plot_explanation
 
-        return plot_explanation(self, path=path)
+        shown = None if self.view is None else self.view.figure_of(self, path)
+        return plot_explanation(self, path=path) if shown is None else shown
 
 
 def ranked(scores: Array) -> Array:

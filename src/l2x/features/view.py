@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -11,6 +12,11 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from l2x.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from l2x.explanation import Explanation
 
 Array = np.ndarray[Any, Any]
 
@@ -79,6 +85,14 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `state`."""
+
+    def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
+        """How inputs of this kind are drawn with what was selected; None for the usual bars."""
+        return None
+
+    def html_of(self, explanation: Explanation, rows: int) -> str | None:
+        """The same as an HTML fragment; None for the usual table."""
+        return None
 
 
 def as_tensor(array: Array) -> Tensor:
