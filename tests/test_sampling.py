@@ -33,7 +33,7 @@ def rng(seed: int = 0) -> torch.Generator:
 def test_exact_samples_have_k_features(size: tuple[int, int], seed: int) -> None:
     d, k = size
     scores = 10 * torch.randn(7, d, generator=rng(seed))
-    masks, log_p = PlackettLuce(samples=3).draw(scores, k, rng(seed))
+    masks, log_p = PlackettLuce(samples=3).draw(scores, torch.full((7,), k), rng(seed))
     assert masks.shape == (3, 7, d)
     assert (masks.sum(-1) == k).all()
     assert ((masks == 0) | (masks == 1)).all()
@@ -69,14 +69,15 @@ def test_relaxed_becomes_hard_as_the_temperature_falls(size: tuple[int, int], se
 def test_log_probabilities_of_all_orders_sum_to_one() -> None:
     scores = torch.tensor([[2.0, -1.0, 0.5, 5.0]])
     orders = torch.tensor(list(permutations(range(4))))[:, None]  # (24, 1, 4)
-    assert log_probability(scores, orders, 4).exp().sum().item() == pytest.approx(1, abs=1e-5)
-    # for k = 2 each ordered pair appears in two of the 24 complete orders
-    assert log_probability(scores, orders, 2).exp().sum().item() == pytest.approx(2, abs=1e-5)
+    assert log_probability(scores, orders, torch.ones(4)).exp().sum().item() == pytest.approx(1, abs=1e-5)
+    # the first two alone: each ordered pair appears in two of the 24 complete orders
+    first = torch.tensor([1.0, 1.0, 0.0, 0.0])
+    assert log_probability(scores, orders, first).exp().sum().item() == pytest.approx(2, abs=1e-5)
 
 
 def test_samples_follow_plackett_luce() -> None:
     scores = torch.tensor([[1.0, 0.0, -1.0]])
-    masks, _ = PlackettLuce(samples=40_000).draw(scores, 2, rng())
+    masks, _ = PlackettLuce(samples=40_000).draw(scores, torch.tensor([2]), rng())
     p = torch.softmax(scores[0], 0)
     # P(feature 2 is left out) = P(order 0,1) + P(order 1,0)
     expected = p[0] * p[1] / (1 - p[0]) + p[1] * p[0] / (1 - p[1])
@@ -84,9 +85,12 @@ def test_samples_follow_plackett_luce() -> None:
     assert 1 - masks[:, 0, 2].mean() == pytest.approx(expected.item(), abs=0.01)
 
 
-@pytest.mark.parametrize("sampler", [PlackettLuce(samples=8), Reinforce(samples=8)])
+@pytest.mark.parametrize("sampler", [PlackettLuce(8, explore=(0, 0), other_sizes=0), Reinforce(8)])
 def test_score_function_gradient_is_unbiased(sampler: PlackettLuce | Reinforce) -> None:
-    """Against the exact gradient, by enumerating every ordered pair (with replacement for Reinforce)."""
+    """Against the exact gradient, by enumerating every ordered pair (with replacement for Reinforce).
+
+    PlackettLuce divides advantages by their spread, so its gradient is compared in direction.
+    """
     d, k = 3, 2
     worth = torch.tensor([1.0, -0.5, 2.0])
 
@@ -108,10 +112,13 @@ def test_score_function_gradient_is_unbiased(sampler: PlackettLuce | Reinforce) 
             total = total + weight * value(k_hot(torch.tensor([i, j]), d))
     (exact,) = torch.autograd.grad(total, scores)
 
-    # 4,000 rows of the same scores, 8 samples each: standard error about 0.01, tolerance five of them
-    many = scores.detach().repeat(4000, 1).requires_grad_()
+    # 10,000 rows of the same scores, 8 samples each: standard error about 0.01, tolerance five of them
+    many = scores.detach().repeat(10_000, 1).requires_grad_()
     (estimate,) = torch.autograd.grad(sampler.objective(many, k, value, rng()), many)
-    assert torch.allclose(estimate.sum(0), exact[0], atol=0.05)
+    unit = torch.nn.functional.normalize
+    assert torch.allclose(unit(estimate.sum(0), dim=0), unit(exact[0], dim=0), atol=0.05)
+    if isinstance(sampler, Reinforce):
+        assert torch.allclose(estimate.sum(0), exact[0], atol=0.05)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +138,7 @@ def test_every_sampler_finds_the_best_feature(sampler: ConcreteMax) -> None:
 
 def test_samplers_leave_the_global_generator_alone() -> None:
     before = torch.random.get_rng_state()
-    PlackettLuce().draw(torch.zeros(2, 3), 1, rng())
+    PlackettLuce().draw(torch.zeros(2, 3), torch.ones(2), rng())
     ConcreteMax().draw(torch.zeros(2, 3), 1, rng())
     assert torch.equal(before, torch.random.get_rng_state())
 

@@ -204,17 +204,19 @@ def _dataclass(thing: Any) -> dict[str, Any] | None:
 
 
 def _response(saved: dict[str, Any]) -> Response:
-    settings = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in saved["settings"].items()
-    }
-    response: Response = RESPONSES[saved["name"]](**settings)
+    response: Response = RESPONSES[saved["name"]](**_tuples(saved["settings"]))
     return response
+
+
+def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no tuples; our frozen settings have no lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
 def _sampler(saved: dict[str, Any] | None) -> Sampler | None:
     if saved is None or saved["name"] not in SAMPLERS:
         return None
-    sampler: Sampler = getattr(sampling, saved["name"])(**saved["settings"])
+    sampler: Sampler = getattr(sampling, saved["name"])(**_tuples(saved["settings"]))
     return sampler
 
 

@@ -256,18 +256,18 @@ def _fit_selector(
     if isinstance(value, NetworkValue) and any(p.requires_grad for p in value.predictor.parameters()):
         networks["predictor"] = value.predictor
 
-    def objective(index: Tensor) -> Tensor:
+    def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]
         scores = selector(rows.x)
-        return sampler.objective(scores, k, lambda masks: log_value(value, rows, masks), generator)
+        return sampler.objective(scores, k, lambda masks: log_value(value, rows, masks), generator, progress)
 
-    def validate(candidate: nn.Module) -> float:
+    def validate(candidate: nn.Module) -> Tensor:
         """The value of the *hard* top-k selection on held-out rows."""
         assert isinstance(candidate, nn.ModuleDict)
         q = NetworkValue(candidate["predictor"], value.response) if "predictor" in candidate else value
         with torch.no_grad():
             masks = k_hot(top_k(candidate["selector"](held.x), k), held.view.d)
-            return log_value(q, held, masks[None]).mean().item()
+            return log_value(q, held, masks[None])[0]
 
     networks.train()
     return optimise(

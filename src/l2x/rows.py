@@ -106,7 +106,7 @@ def prepare(
     """Fit the view, ask the model once - when all else is known to be right - and hold some rows out."""
     view: View = clone(features).fit(X)
     k = view.checked_k(k)
-    learn, hold = split(len(X), validation, np.random.default_rng(seed))
+    learn, hold = split(len(X), validation, plan.validation_rows, np.random.default_rng(seed))
     X = view.check(X)
     before = black_box.rows
     if responses is None:
@@ -121,20 +121,20 @@ def prepare(
     return TrainingRows(
         k=k,
         train=rows[torch.from_numpy(learn)],
-        held=rows[torch.from_numpy(hold[: plan.validation_rows])],
+        held=rows[torch.from_numpy(hold)],
         response=response,
         black_box=black_box,
         asked=black_box.rows - before,
     )
 
 
-def split(n: int, validation: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Indices of training rows and of held-out rows, at random."""
+def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Indices of training rows and of held-out rows, at random; at most so many are held out."""
     if not 0 < validation < 1:
         raise InputError(
             f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1."
         )
-    held = max(1, round(n * validation))
+    held = max(1, min(most, round(n * validation)))
     if n - held < 1:
         raise InputError(
             f"The table has {n} row(s), too few to hold some out for validation; give at least 2."

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 History = list[dict[str, Any]]
 
@@ -25,20 +26,23 @@ class Phase:
     Attributes
     ----------
     steps, batch_size : updates at most, and rows in each
-    learning_rate : the peak of the one-cycle schedule, or the constant rate
+    learning_rate : the peak of the schedule, or the constant rate
     optimizer : "adam" or "rmsprop"
-    schedule : "onecycle" (warm up, then down to zero) or "constant"
-    averaging : decay of the exponential moving average of the weights; 0 keeps the last weights
-    weight_decay : decoupled L2 shrinkage (adam only)
+    schedule : "cosine" (a short warm-up, then down to a hundredth) or "constant"
+    averaging : decay of the moving average of the weights, which is what is evaluated and kept; 0 for none
+    patience : stop after so many evaluations without a better one; None never stops early
+    choose : which weights to keep: those of the "best" evaluation on held-out rows, or the "latest" that is
+        not worse than the best by more than one standard error (paired over rows)
     """
 
     steps: int
     learning_rate: float
     batch_size: int = 1000
     optimizer: Literal["adam", "rmsprop"] = "adam"
-    schedule: Literal["onecycle", "constant"] = "onecycle"
+    schedule: Literal["cosine", "constant"] = "cosine"
     averaging: float = 0.0
-    weight_decay: float = 0.0
+    patience: int | None = None
+    choose: Literal["best", "latest"] = "best"
 
 
 @dataclass(frozen=True)
@@ -49,37 +53,33 @@ class TrainingPlan:
     ----------
     value, selector : the two phases; joint training has only the second
     evaluations : how often in a phase the held-out rows are looked at
-    patience : stop after so many evaluations without a better figure
-    validation_rows : at most so many held-out rows are looked at, to keep evaluations cheap
+    validation_rows : at most so many rows are held out
     progress : show progress bars on standard error
     """
 
-    value: Phase = field(default_factory=lambda: Phase(4000, 3e-3, averaging=0.995))
-    selector: Phase = field(default_factory=lambda: Phase(1000, 2e-3, averaging=0.99))
-    evaluations: int = 25
-    patience: int = 8
+    value: Phase = Phase(4000, 3e-3, averaging=0.995, patience=6)
+    selector: Phase = Phase(600, 2e-3, averaging=0.99, choose="latest")
+    evaluations: int = 20
     validation_rows: int = 10_000
     progress: bool = True
 
     @classmethod
     def quick(cls, *, progress: bool = False) -> TrainingPlan:
         """A tenth of the work, for first looks and tests; expect lower fidelity."""
-        plan = cls()
-        value = replace(plan.value, steps=plan.value.steps // 10)
-        selector = replace(plan.selector, steps=plan.selector.steps // 4)
+        value, selector = replace(cls.value, steps=500), replace(cls.selector, steps=300)
         return cls(value=value, selector=selector, evaluations=10, progress=progress)
 
     @classmethod
     def paper(cls, *, progress: bool = True) -> TrainingPlan:
-        """RMSprop with step size 0.001 (section 4)."""
-        joint = Phase(3000, 1e-3, optimizer="rmsprop", schedule="constant")
+        """RMSprop with step size 0.001 (section 4), two passes over a million rows at most."""
+        joint = Phase(2000, 1e-3, optimizer="rmsprop", schedule="constant", patience=8)
         return cls(selector=joint, progress=progress)
 
 
 def optimise(
     network: nn.Module,
-    objective: Callable[[Tensor], Tensor],
-    validate: Callable[[nn.Module], float],
+    objective: Callable[[Tensor, float], Tensor],
+    validate: Callable[[nn.Module], Tensor],
     *,
     phase: Phase,
     plan: TrainingPlan,
@@ -88,46 +88,83 @@ def optimise(
     label: str,
     history: History,
 ) -> bool:
-    """Maximise `objective(row indices)` over the weights of `network`.
+    """Maximise `objective(row indices, share of training done)` over the weights of `network`.
 
-    The network is left with the weights whose `validate` (higher is better) was best.
-    Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same.
+    The network is left with the weights that `phase.choose` says, by `validate`: the value of each held-out
+    row. Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same.
     """
-    optimizer = _optimizer(network, phase)
-    schedule = _schedule(optimizer, phase)
-    moving_average = get_ema_multi_avg_fn(phase.averaging)  # type: ignore[no-untyped-call]
-    average = AveragedModel(network, multi_avg_fn=moving_average, use_buffers=True)
-    best, best_figure, stale = _snapshot(network), -float("inf"), 0
+    optimizer, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(phase))
+    choice = Choice(phase)
     every = max(1, phase.steps // plan.evaluations)
 
     with progress_bar(label, phase.steps, visible=plan.progress) as advance:
         try:
             for step, index in enumerate(_minibatches(n, phase, generator), start=1):
                 optimizer.zero_grad(set_to_none=True)
-                loss = -objective(index)
+                loss = -objective(index, step / phase.steps)
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 schedule.step()
-                average.update_parameters(network)
+                average.update()
                 if step % every and step != phase.steps:
                     continue
-                average.module.eval()
-                figure = validate(average.module)
+                figure = choice.consider(average.network, validate(average.network))
                 history.append(
                     {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -figure}
                 )
-                stale += 1
-                if figure > best_figure:
-                    best, best_figure, stale = _snapshot(average.module), figure, 0
-                advance(step, f"held-out loss {-figure:.4f} (best {-best_figure:.4f})")
-                if stale >= plan.patience:
+                advance(step, f"held-out loss {-figure:.4f} (best {-choice.best:.4f})")
+                if choice.stale == phase.patience:
                     break
             finished = True
         except KeyboardInterrupt:
             finished = False
-    network.load_state_dict(best)
+    network.load_state_dict(choice.weights or network.state_dict())
     network.eval()
     return finished
+
+
+class WeightAverage:
+    """A running average of a network's weights, in a copy of it that is ready to be evaluated."""
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        self.source, self.decay, self.updates = network, decay, 0
+        self.network = copy.deepcopy(network).requires_grad_(requires_grad=False).eval()
+        self.averages = [p.detach() for p in self.network.parameters()]
+        self.weights = [p.detach() for p in network.parameters()]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        self.updates += 1
+        # At first the average is young: forget the initial weights quickly.
+        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
+        torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
+        for mine, theirs in zip(self.network.buffers(), self.source.buffers(), strict=True):
+            mine.copy_(theirs)
+
+
+class Choice:
+    """Which of the evaluated weights to keep."""
+
+    def __init__(self, phase: Phase) -> None:
+        self.rule = phase.choose
+        self.best = -float("inf")
+        self.stale = 0
+        self.weights: dict[str, Tensor] | None = None
+        self.best_rows: Tensor | None = None
+
+    def consider(self, network: nn.Module, rows: Tensor) -> float:
+        """Take the network's weights if they are to be kept; returns their figure, the mean over rows."""
+        figure = rows.mean().item()
+        self.stale += 1
+        if figure > self.best:
+            self.best, self.best_rows, self.stale = figure, rows, 0
+            self.weights = _snapshot(network)
+        elif self.rule == "latest" and self.best_rows is not None:
+            lost = self.best_rows - rows
+            if lost.mean() <= lost.std() / len(lost) ** 0.5:
+                self.weights = _snapshot(network)
+        return figure
 
 
 class progress_bar:  # noqa: N801 - used as a function
@@ -169,16 +206,25 @@ def _minibatches(n: int, phase: Phase, generator: torch.Generator) -> Iterator[T
 
 
 def _optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
+    parameters = [p for p in network.parameters() if p.requires_grad]
     if phase.optimizer == "rmsprop":
-        return torch.optim.RMSprop(network.parameters(), lr=phase.learning_rate)
-    return torch.optim.AdamW(network.parameters(), lr=phase.learning_rate, weight_decay=phase.weight_decay)
+        return torch.optim.RMSprop(parameters, lr=phase.learning_rate)
+    return torch.optim.Adam(parameters, lr=phase.learning_rate, fused=True)
 
 
-def _schedule(optimizer: torch.optim.Optimizer, phase: Phase) -> torch.optim.lr_scheduler.LRScheduler:
-    if phase.schedule == "constant":
-        return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
-    rate, steps = phase.learning_rate, phase.steps
-    return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rate, total_steps=steps + 1)
+def _rate(phase: Phase) -> Callable[[int], float]:
+    """The schedule as a factor of the rate: a tenth of the steps up, then a cosine to a hundredth."""
+    warm = max(1, phase.steps // 10)
+
+    def factor(step: int) -> float:
+        if phase.schedule == "constant":
+            return 1.0
+        if step < warm:
+            return (step + 1) / warm
+        done = (step - warm) / max(1, phase.steps - warm)
+        return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+
+    return factor
 
 
 def _snapshot(network: nn.Module) -> dict[str, Tensor]:

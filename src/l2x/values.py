@@ -25,6 +25,7 @@ from l2x.training import History, TrainingPlan, optimise
 ValueName = Literal["surrogate", "model", "joint"]
 
 VALUE_BATCH = 8192
+HELD_MASKS = 10_000
 # Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
 
@@ -109,16 +110,17 @@ def fit_surrogate(
 ) -> None:
     """Fit q(y | x_S, S) on random subsets, which know nothing of any selector, and freeze it."""
     train, held, d = data.train, data.held, data.view.d
+    # Small tables: many masks for each held-out row, so that the figure is not an accident of a few.
+    held = held.repeat(max(1, HELD_MASKS // len(held)))
     held_masks = random_masks(len(held), d, k, generator).to(held.x.device)
 
-    def objective(index: Tensor) -> Tensor:
+    def objective(index: Tensor, _: float) -> Tensor:
         masks = random_masks(len(index), d, k, generator).to(train.x.device)
         return log_value(value, train[index], masks[None]).mean()
 
-    def validate(predictor: nn.Module) -> float:
-        candidate = NetworkValue(predictor, value.response)
+    def validate(predictor: nn.Module) -> Tensor:
         with torch.no_grad():
-            return log_value(candidate, held, held_masks[None]).mean().item()
+            return log_value(NetworkValue(predictor, value.response), held, held_masks[None])[0]
 
     finished = optimise(
         value.predictor,

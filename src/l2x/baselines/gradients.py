@@ -44,9 +44,10 @@ class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
         features remove them alike.
     magnitude : bool
         Rank by the absolute value of the attribution; False ranks by its sign too, most supporting first.
-        The paper ranks by "the input feature times the gradient" and does not say which. Absolute values
-        are what agrees with its result that all methods are near optimal on orange skin: signed, every
-        row of the inner class has its relevant features *last* (mean median rank 6.0 instead of 2.9).
+        The paper speaks of absolute values for Saliency and not for Taylor, which taken literally is signed.
+        The default departs from that reading because its result does: it finds all methods near optimal on
+        orange skin, where signed scores put the relevant features of the inner class *last* (mean median
+        rank 5.9 signed, 2.9 absolute, optimum 2.5; one network, 10,000 rows).
     """
 
     name: ClassVar[str]

@@ -95,7 +95,7 @@ class Parzen(BaseEstimator):  # type: ignore[misc]
         else:
             answers = checked_responses(responses, len(X), black_box)[kept]
         x = flat(view.encode(some).numpy())
-        learn, held = split(len(x), self.validation, rng)
+        learn, held = split(len(x), self.validation, len(x), rng)
         figures = held_out_figures(
             x[learn],
             answers[learn],

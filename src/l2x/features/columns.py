@@ -38,7 +38,7 @@ class Columns(View):
     """
 
     # Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
-    paper_selector: ClassVar[dict[str, Any]] = {"hidden": (200, 200), "activation": "relu"}
+    paper_selector: ClassVar[dict[str, Any]] = {"hidden": (200, 200), "activation": "relu", "prior": False}
     paper_predictor: ClassVar[dict[str, Any]] = {"hidden": (200, 200, 200), "activation": "relu"}
 
     def __init__(

@@ -22,16 +22,29 @@ def perceptron(sizes: Sequence[int], activation: str) -> nn.Sequential:
 class ColumnSelector(nn.Module):
     """w_θ: (n, d) -> (n, d) importance scores.
 
-    The last layer starts at zero, so that training begins with every subset equally likely.
+    With `prior` the scores are a vector common to all rows plus g(x). The common part learns PRIOR_SPEED
+    times faster and g starts at zero, so that rows which say nothing about the choice (ties: 97 % of
+    nonlinear additive) fall back on what helps everywhere. Without it, the plain network of the paper.
     """
 
-    def __init__(self, d: int, *, hidden: Sequence[int] = (200, 200), activation: str = "silu") -> None:
+    PRIOR_SPEED = 5.0
+
+    def __init__(
+        self, d: int, *, hidden: Sequence[int] = (128, 128), activation: str = "silu", prior: bool = True
+    ) -> None:
         super().__init__()
         self.layers = perceptron([d, *hidden, d], activation)
+        self.prior = nn.Parameter(torch.zeros(d)) if prior else None
+        if prior:
+            last = self.layers[-1]
+            assert isinstance(last, nn.Linear)
+            nn.init.zeros_(last.weight)
+            last.bias.requires_grad_(False).zero_()  # `prior` takes its place
 
     def forward(self, x: Tensor) -> Tensor:
         scores: Tensor = self.layers(x)
-        return scores
+        # Adam's steps do not depend on a gradient's scale: a factor here is a factor of the learning rate.
+        return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 
 
 class ColumnPredictor(nn.Module):
@@ -42,7 +55,7 @@ class ColumnPredictor(nn.Module):
         d: int,
         outputs: int,
         *,
-        hidden: Sequence[int] = (256, 256, 256),
+        hidden: Sequence[int] = (128, 128, 128),
         activation: str = "silu",
         sees_mask: bool = True,
     ) -> None:

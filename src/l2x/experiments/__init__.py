@@ -1,0 +1,1 @@
+"""The paper's experiments, each one file: data and models in, results/*.json, figures and a page out."""
