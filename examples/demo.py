@@ -29,8 +29,8 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--quick", action="store_true", help="train briefly")
 parser.add_argument("--report", type=Path, default=Path("out/demo-report.html"))
 options = parser.parse_args()
-torch.set_num_threads(1)  # networks this small are faster on one core, six times so on a busy machine
-quick = l2x.TrainingPlan.quick(progress=True)
+torch.set_num_threads(1)  # two threads took six times as long on two busy cores (one short run of each)
+plan = l2x.TrainingPlan.quick(progress=True) if options.quick else l2x.TrainingPlan()
 
 # A model that we can only ask. Neither it nor the explainer learns from the test rows.
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
@@ -38,13 +38,13 @@ train, test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_stat
 model = LGBMClassifier(random_state=0, n_jobs=1, verbose=-1).fit(train, y_train)
 
 # Learn once, from the model's answers alone; from then on an explanation is one forward pass.
-explainer = l2x.Explainer(model, k=K, training=quick if options.quick else None).fit(train)
+explainer = l2x.Explainer(model, k=K, training=plan).fit(train)
 started = time.perf_counter()
 explanation = explainer.explain(test)
 microseconds = (time.perf_counter() - started) / len(test) * 1e6
 
 # How faithful? Against random columns, by the model itself and by a judge that never saw a selection.
-judge = l2x.metrics.fit_judge(model, train, k=K, training=quick)
+judge = l2x.metrics.fit_judge(model, train, k=K, training=plan)
 answers = model.predict_proba(test).argmax(axis=1)
 
 
