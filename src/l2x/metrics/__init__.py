@@ -1,5 +1,6 @@
 """How good an explanation is: against the truth, against the model, in bits."""
 
+from l2x.metrics.encoding import mask_only_accuracy
 from l2x.metrics.fidelity import posthoc_accuracy, posthoc_r2
 from l2x.metrics.information import Information, information
 from l2x.metrics.judge import fit_judge
@@ -10,6 +11,7 @@ __all__ = [
     "exact_sets",
     "fit_judge",
     "information",
+    "mask_only_accuracy",
     "median_rank",
     "posthoc_accuracy",
     "posthoc_r2",
