@@ -54,7 +54,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     sampler : Sampler, default `PlackettLuce()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
-    training : TrainingPlan
+    training : TrainingPlan, default the view's own (`features.plan`)
     seed : int
         The same seed, data and machine give the same explainer; the global generators are left alone.
     device : "auto", "cpu", "cuda", ...
@@ -118,7 +118,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             "sampler": ConcreteMax(temperature=0.1),
             "selector": features.paper_selector,
             "predictor": features.paper_predictor,
-            "training": TrainingPlan.paper(),
+            "training": features.paper_plan,
         }
         return cls(model, k, features=features, **(settings | options))
 
@@ -132,13 +132,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         validation : share of X held out for early stopping and the choice of the best weights
         """
         started = time.perf_counter()
-        plan = self.training or TrainingPlan()
+        features = self.features or Columns()
+        plan = self.training or features.plan
         sampler = self.sampler or PlackettLuce()
         check_compatible(self.value, needs_gradient=sampler.needs_gradient)
         device = pick_device(self.device)
         data = prepare(
             self._black_box(),
-            self.features or Columns(),
+            features,
             X,
             responses,
             k=self.k,

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from l2x.errors import InputError
+from l2x.training import TrainingPlan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +33,9 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     # Options of the networks that make them the paper's; the defaults are our recipe's.
     paper_selector: ClassVar[dict[str, Any]] = {}
     paper_predictor: ClassVar[dict[str, Any]] = {}
+    # How networks for such inputs are trained, by our recipe and by the paper's.
+    plan: ClassVar[TrainingPlan] = TrainingPlan()
+    paper_plan: ClassVar[TrainingPlan] = TrainingPlan.paper()
 
     @property
     def d(self) -> int:

@@ -28,11 +28,12 @@ def fit_judge(
 
     Give it rows that were not used to train the explainers it judges.
     """
-    plan = training or TrainingPlan()
+    features = features or Columns()
+    plan = training or features.plan
     device = torch.device("cpu")
     data = prepare(
         as_black_box(model),
-        features or Columns(),
+        features,
         X,
         responses,
         k=k,
