@@ -73,6 +73,7 @@ app = typer.Typer(
 )
 
 EXPLAINING = "Explain a model"
+REPRODUCING = "Reproduce the paper"
 
 Model = Annotated[
     str,
@@ -309,6 +310,38 @@ def evaluate(
         typer.echo(json.dumps(origin | figures | {"note": _caution(figures)}, indent=2))
     else:
         _print_figures(figures)
+
+
+data_app = typer.Typer(no_args_is_help=True, help="Fetch the data sets of the paper's experiments.")
+app.add_typer(data_app, name="data", rich_help_panel=REPRODUCING)
+
+
+class DataName(StrEnum):
+    mnist = "mnist"
+
+
+@data_app.command()
+def fetch(
+    name: Annotated[DataName, typer.Argument(help="Which data set.", show_default=False)],
+    folder: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Take the publisher's files from here."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fetch a data set into the cache (`$L2X_DATA`, or l2x in your cache folder) and check it.
+
+    Example:  `l2x data fetch mnist`
+    """
+    from l2x.datasets.fetching import data_folder
+    from l2x.datasets.mnist import mnist
+
+    train = mnist(None, split="train", folder=folder, progress=not quiet)
+    test = mnist(None, split="test", progress=not quiet)
+    if not quiet:
+        typer.echo(
+            f"{name.value}      {data_folder() / name.value}: {len(train) + len(test):,} images, checked"
+        )
 
 
 def _measure(

@@ -66,7 +66,7 @@ def mnist(
     if split not in COUNTS:
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")
     if folder is not None:
-        adopt(Path(folder), list(FILES.values()), data_folder() / "mnist")
+        _adopt(Path(folder))
     home = fetch_mnist(progress=progress)
     X = read_idx(home / FILES[split, "images"].name)
     labels = read_idx(home / FILES[split, "labels"].name)
@@ -74,6 +74,13 @@ def mnist(
     if counts != COUNTS[split]:
         raise DataError(f"MNIST's {split} labels count {counts}; expected {COUNTS[split]}.")
     return of_digits(X, labels, digits)
+
+
+def _adopt(folder: Path) -> None:
+    try:
+        adopt(folder, list(FILES.values()), data_folder() / "mnist")
+    except DataError as error:
+        raise DataError(f"'{folder}' does not hold MNIST: {error}.") from error
 
 
 def fetch_mnist(*, progress: bool = True) -> Path:
