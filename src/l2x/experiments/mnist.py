@@ -1,0 +1,288 @@
+"""Section 4.3: four of 49 patches explain a digit; every method, 3 against 8 and all ten digits.
+
+problem   = digits x seed
+rows      = the training images in three parts - for explainers, for the judge, for choosing between our
+            recipes - and the test images, on which nothing is chosen
+records   = what each method scores on the test images, into results/mnist.json
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import l2x
+from l2x import baselines
+from l2x.blackbox import BlackBox, as_black_box
+from l2x.datasets.mnist import ImageData, mnist
+from l2x.experiments.digits import digit_network
+from l2x.experiments.results import Record, Results, machine
+from l2x.explanation import Array, Explanation
+from l2x.features.patches import Patches
+from l2x.metrics import fit_judge, mask_only_accuracy, posthoc_accuracy
+from l2x.training import TrainingPlan, progress_bar
+from l2x.values import FittedValue
+
+K, SIZE = 4, 4
+THREE_EIGHT, ALL_DIGITS = (3, 8), tuple(range(10))
+# Shares of the training images: explainers learn from the first, the judge from the second, and the third
+# decides which of our recipes is called l2x.
+FOR_EXPLAINERS, FOR_JUDGE = 2 / 3, 1 / 4
+EXAMPLES = 10
+
+Learn = Callable[[], Callable[[Array], Explanation]]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much work a run does."""
+
+    steps: int | None = None  # of every network; None: as the view has it
+    train_rows: int | None = None  # None: all
+    test_rows: int | None = None
+    some_rows: int = 2000  # for the search, 196 questions to the model per image
+    slow_rows: int = 200  # for LIME and Kernel SHAP, thousands of questions
+    network_epochs: int = 8
+
+    @classmethod
+    def quick(cls) -> Scale:
+        return cls(
+            steps=200,
+            train_rows=3000,
+            test_rows=500,
+            some_rows=100,
+            slow_rows=5,
+            network_epochs=4,
+        )
+
+    @property
+    def plan(self) -> TrainingPlan:
+        return self._of(Patches.plan)
+
+    @property
+    def paper_plan(self) -> TrainingPlan:
+        return self._of(Patches.paper_plan)
+
+    def _of(self, plan: TrainingPlan) -> TrainingPlan:
+        value = replace(plan.value, steps=self.steps or plan.value.steps)
+        selector = replace(plan.selector, steps=self.steps or plan.selector.steps)
+        return replace(plan, value=value, selector=selector, progress=False)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to explain."""
+
+    digits: tuple[int, ...]
+    seed: int
+
+    @property
+    def label(self) -> str:
+        return f"{digits_name(self.digits)}, seed {self.seed}"
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {"digits": list(self.digits), "seed": self.seed}
+
+
+@dataclass
+class Bench:
+    """A problem set up."""
+
+    problem: Problem
+    scale: Scale
+    train: Array
+    validation: Array
+    test: ImageData
+    network: nn.Module
+    black_box: BlackBox
+    accuracy: float
+    view: Patches
+    judge: FittedValue
+
+    @classmethod
+    def of(cls, problem: Problem, scale: Scale) -> Bench:
+        train = mnist(problem.digits, split="train", progress=False)
+        test = mnist(problem.digits, split="test", progress=False)
+        test = ImageData(test.X[: scale.test_rows], test.y[: scale.test_rows], test.digits)
+        network = digit_network(train, epochs=scale.network_epochs)
+        black_box = as_black_box(network, logits=True)
+        accuracy = float((black_box(test.X).argmax(axis=1) == test.y).mean())
+        # The same parts for every seed: the seed is the explainers', not the data's.
+        X = train.X[np.random.default_rng(0).permutation(len(train))][: scale.train_rows]
+        first, second = round(FOR_EXPLAINERS * len(X)), round((FOR_EXPLAINERS + FOR_JUDGE) * len(X))
+        view = Patches(SIZE)
+        judge = fit_judge(
+            black_box, X[first:second], K, features=view, training=scale.plan, seed=1_000_003 + problem.seed
+        )
+        view = Patches(SIZE).fit(X[:first])
+        return cls(problem, scale, X[:first], X[second:], test, network, black_box, accuracy, view, judge)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a method is run: how it learns to explain, and on how many test images it is measured."""
+
+    learn: Learn
+    rows: int | None = None  # None: all
+    mask_rows: int = 8000  # training images whose selections teach the mask-only predictor
+
+
+def learned_methods(bench: Bench) -> dict[str, Method]:
+    """Those that depend on a seed."""
+    scale, seed, X = bench.scale, bench.problem.seed, bench.train
+
+    def ours(value: Any) -> Learn:
+        explainer = l2x.Explainer(
+            bench.black_box, K, features=Patches(SIZE), value=value, training=scale.plan, seed=seed
+        )
+        return lambda: explainer.fit(X).explain
+
+    paper = l2x.Explainer.paper(
+        bench.black_box, K, features=Patches(SIZE), training=scale.paper_plan, seed=seed
+    )
+
+    return {
+        "l2x-model": Method(ours("model")),
+        "l2x-surrogate": Method(ours("surrogate")),
+        "paper": Method(lambda: paper.fit(X).explain),
+        "random": Method(_plain(baselines.RandomK(features=bench.view, seed=seed))),
+    }
+
+
+def fixed_methods(bench: Bench) -> dict[str, Method]:
+    """Those that learn nothing: measured with the first seed only."""
+    view, network, black_box = bench.view, bench.network, bench.black_box
+    few, some = bench.scale.slow_rows, bench.scale.some_rows
+    lime = baselines.Lime(black_box, features=view, samples=1000, progress=False)  # lime_image's default
+    shap = baselines.KernelShap(black_box, features=view, progress=False)
+    search = baselines.GreedySearch(black_box, features=view, progress=False)
+    return {
+        "taylor": Method(_plain(baselines.Taylor(network, features=view, magnitude=False))),
+        "taylor-absolute": Method(_plain(baselines.Taylor(network, features=view))),
+        "saliency": Method(_plain(baselines.Saliency(network, features=view))),
+        "deeplift": Method(_plain(baselines.DeepLift(network, features=view, magnitude=False))),
+        "lime": Method(_plain(lime), few, few),
+        "kernel_shap": Method(_plain(shap), few, few),
+        "search": Method(_plain(search), some, some),
+    }
+
+
+def _plain(method: Any) -> Learn:
+    return lambda: lambda X: method.explain(X, K)
+
+
+def measure(bench: Bench, name: str, method: Method) -> Record:
+    """One line of results/mnist.json."""
+    X = bench.test.X[: method.rows]
+    started = time.perf_counter()
+    explain = method.learn()
+    learned = time.perf_counter()
+    explanation = explain(X)
+    _ = explanation.indices  # ranking is part of the work
+    explained = time.perf_counter()
+    answers = bench.black_box(X).argmax(axis=1)
+    judged = bench.judge.probabilities(X, explanation.mask).argmax(axis=1)
+    seen = bench.train[: method.mask_rows]
+    examples = example_rows(len(X))
+    return bench.problem.key | {
+        "method": name,
+        "k": K,
+        "patch": SIZE,
+        "rows": len(X),
+        "posthoc_accuracy": posthoc_accuracy(bench.black_box, X, explanation),
+        "judge_accuracy": float((judged == answers).mean()),
+        "mask_only_accuracy": mask_only_accuracy(
+            explain(seen).mask, bench.black_box(seen).argmax(axis=1), explanation.mask, answers
+        ),
+        "complement_accuracy": posthoc_accuracy(bench.black_box, X, explanation, complement=True),
+        "validation_posthoc": _validation(bench, name, explain),
+        "fit_seconds": learned - started,
+        "explain_seconds": explained - learned,
+        "model_accuracy": bench.accuracy,
+        "train_rows": len(bench.train),
+        "mask_rows": len(seen),
+        "example_rows": examples.tolist(),
+        "examples": explanation[examples].indices.tolist(),
+        "threads": torch.get_num_threads(),
+        "machine": machine(),
+    }
+
+
+def _validation(bench: Bench, name: str, explain: Callable[[Array], Explanation]) -> float | None:
+    """Post-hoc accuracy on rows that are neither trained on nor tested: what chooses between our recipes."""
+    if not name.startswith("l2x-"):
+        return None
+    return posthoc_accuracy(bench.black_box, bench.validation, explain(bench.validation))
+
+
+def example_rows(n: int) -> Array:
+    """Ten test images at random, the same for every method."""
+    return np.sort(np.random.default_rng(2018).choice(min(n, 100), min(n, EXAMPLES), replace=False))
+
+
+def run_problem(problem: Problem, scale: Scale, only: list[str] | None, threads: int) -> list[Record]:
+    """All methods on one problem; runs in a process of its own."""
+    torch.set_num_threads(threads)
+    bench = Bench.of(problem, scale)
+    methods = learned_methods(bench) | (fixed_methods(bench) if problem.seed == 0 else {})
+    return [measure(bench, name, how) for name, how in methods.items() if only is None or name in only]
+
+
+def with_chosen(records: list[Record]) -> list[Record]:
+    """The records and, as `l2x`, those of the recipe of ours that is better on the validation images."""
+    records = [record for record in records if record["method"] != "l2x"]
+    chosen: list[Record] = []
+    for digits in {tuple(record["digits"]): None for record in records}:
+        ours: dict[str, list[Record]] = {}
+        for record in records:
+            if record["digits"] == list(digits) and record["method"].startswith("l2x-"):
+                ours.setdefault(record["method"], []).append(record)
+        if ours:
+            best = max(ours, key=lambda name: np.mean([r["validation_posthoc"] for r in ours[name]]))
+            chosen += [record | {"method": "l2x", "recipe": best} for record in ours[best]]
+    return chosen + records
+
+
+def run(
+    output: Path,
+    *,
+    quick: bool = False,
+    seeds: int = 3,
+    digits: list[tuple[int, ...]] | None = None,
+    only: list[str] | None = None,
+    jobs: int = 1,
+    threads: int = 1,
+    progress: bool = True,
+) -> list[Record]:
+    """Run what `output` does not hold yet, problem by problem, and return all its records."""
+    scale = Scale.quick() if quick else Scale()
+    results = Results(output)
+    wanted = [Problem(some, seed) for seed in range(seeds) for some in digits or (THREE_EIGHT, ALL_DIGITS)]
+    todo = [problem for problem in wanted if not results.has(**problem.key)]
+    if todo:
+        mnist(None, progress=progress)  # fetched once, before the processes need it
+    with (
+        ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
+        progress_bar("MNIST problems", len(todo), visible=progress) as advance,
+    ):
+        running = {pool.submit(run_problem, problem, scale, only, threads): problem for problem in todo}
+        for done, future in enumerate(as_completed(running), start=1):
+            results.add(future.result())
+            advance(done, running[future].label)
+    results.records = with_chosen(results.records)
+    results.add([])
+    return results.records
+
+
+def digits_name(digits: tuple[int, ...]) -> str:
+    return "all ten digits" if len(digits) == 10 else " against ".join(map(str, digits))
