@@ -112,7 +112,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def paper(cls, model: Any, k: int, *, features: View | None = None, **options: Any) -> Explainer:
         """The paper to the letter: joint training, the elementwise maximum of k Concrete vectors at
         temperature 0.1, RMSprop with step size 0.001, its networks, zeros for what is not selected."""
-        features = Columns(standardize=False, removal="zero") if features is None else features
+        features = Columns(standardize=False, bins=0, removal="zero") if features is None else features
         settings: dict[str, Any] = {
             "value": "joint",
             "sampler": ConcreteMax(temperature=0.1),

@@ -18,6 +18,10 @@ from torch import Tensor, nn
 
 History = list[dict[str, Any]]
 
+# Differences of the held-out loss below this are no reason to prefer older weights. Few held-out rows have a
+# large standard error, which would accept anything: then this is the limit.
+NOTICEABLE = 1e-3
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -32,7 +36,7 @@ class Phase:
     averaging : decay of the moving average of the weights, which is what is evaluated and kept; 0 for none
     patience : stop after so many evaluations without a better one; None never stops early
     choose : which weights to keep: those of the "best" evaluation on held-out rows, or the "latest" that is
-        not worse than the best by more than one standard error (paired over rows)
+        not noticeably worse: by one standard error (paired over rows) or NOTICEABLE nats, whichever is less
     """
 
     steps: int
@@ -162,7 +166,7 @@ class Choice:
             self.weights = _snapshot(network)
         elif self.rule == "latest" and self.best_rows is not None:
             lost = self.best_rows - rows
-            if lost.mean() <= lost.std() / len(lost) ** 0.5:
+            if lost.mean() <= min(lost.std().item() / len(lost) ** 0.5, NOTICEABLE):
                 self.weights = _snapshot(network)
         return figure
 

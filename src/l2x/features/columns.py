@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import narwhals as nw
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from l2x.errors import InputError
@@ -17,6 +18,7 @@ Removal = Literal["mean", "zero", "resample"]
 
 # Rows kept to resample from: enough for a smooth average, small enough to travel in an artifact.
 BACKGROUND_ROWS = 512
+QUANTILE_ROWS = 100_000
 
 
 class Columns(View):
@@ -29,6 +31,10 @@ class Columns(View):
     standardize : bool
         Give the networks (x - mean) / standard deviation, so that "not selected" (zero) is the mean.
         False passes x itself, as the paper does with its standard Gaussian data.
+    bins : int
+        How finely the predictor sees a value: besides x itself, its place between so many quantiles
+        (piecewise-linear encoding, Gorishniy et al. 2022), all of it zero when the column is not selected.
+        Models with thresholds need it; 0 gives x alone, as in the paper.
     removal : "mean", "zero" or "resample"
         What the black box sees in place of an unselected value: the column's training mean, zero,
         or the value of a random training row.
@@ -46,10 +52,12 @@ class Columns(View):
         names: Sequence[str] | None = None,
         *,
         standardize: bool = True,
+        bins: int = 16,
         removal: Removal = "mean",
     ) -> None:
         self.names = names
         self.standardize = standardize
+        self.bins = bins
         self.removal = removal
 
     def fit(self, X: Any) -> Self:
@@ -62,8 +70,10 @@ class Columns(View):
         spread = matrix.std(axis=0)
         # A constant column says nothing: leave it unscaled rather than divide by zero.
         self.scale_ = np.where(spread > 1e-12 * (1 + np.abs(self.mean_)), spread, 1.0)
-        rows = np.random.default_rng(0).choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)
-        self.background_ = matrix[rows]
+        rng = np.random.default_rng(0)
+        self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
+        some = matrix[rng.choice(len(matrix), min(len(matrix), QUANTILE_ROWS), replace=False)]
+        self._set_edges(np.quantile(self._standard(some), np.linspace(0, 1, self.bins + 1), axis=0))
         return self
 
     def check(self, X: Any) -> Any:
@@ -83,11 +93,14 @@ class Columns(View):
         return X[rows] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[rows].to_native()
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
-        matrix = self._matrix(X, first_row=first_row)
-        return as_tensor((matrix - self.mean_) / self.scale_ if self.standardize else matrix)  # (n, d)
+        return as_tensor(self._standard(self._matrix(X, first_row=first_row)))  # (n, d)
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
-        return x * mask
+        if not self.bins:
+            return x * mask
+        place = ((x[..., None] - self.lower_.to(x.device)) * self.inverse_width_.to(x.device)).clamp_(0, 1)
+        vectors = torch.cat([x[..., None], place - 0.5], dim=-1)  # (n, d, 1 + bins)
+        return (vectors * mask[..., None]).flatten(1)
 
     def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
         matrix = self._matrix(X, first_row=0)
@@ -104,17 +117,33 @@ class Columns(View):
         return ColumnSelector(self.d, **options)
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:
-        return ColumnPredictor(self.d, outputs, **options)
+        return ColumnPredictor(self.d, outputs, per_feature=1 + self.bins, **options)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        arrays = {"mean": self.mean_, "scale": self.scale_, "background": self.background_}
+        arrays = {
+            "mean": self.mean_,
+            "scale": self.scale_,
+            "background": self.background_,
+            "edges": self.edges_,
+        }
         return {"names": self.names_, "has_names": self.has_names_}, arrays
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         self.names_, self.has_names_ = list(learned["names"]), bool(learned["has_names"])
         self.mean_, self.scale_ = arrays["mean"], arrays["scale"]
         self.background_ = arrays["background"]
+        self._set_edges(arrays["edges"])
         return self
+
+    def _standard(self, matrix: Array) -> Array:
+        return np.asarray((matrix - self.mean_) / self.scale_) if self.standardize else matrix
+
+    def _set_edges(self, edges: Array) -> None:
+        """Quantiles of each column, (bins + 1, d), and what `mask` computes with."""
+        self.edges_ = edges
+        self.lower_ = as_tensor(edges[:-1].T)  # (d, bins)
+        # A bin without width (a value that many rows share) becomes a step.
+        self.inverse_width_ = as_tensor(1 / np.maximum(np.diff(edges, axis=0).T, 1e-6))
 
     def _names_of(self, X: Any) -> tuple[list[str], bool]:
         if not isinstance(X, np.ndarray):

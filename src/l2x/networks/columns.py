@@ -58,10 +58,11 @@ class ColumnPredictor(nn.Module):
         hidden: Sequence[int] = (128, 128, 128),
         activation: str = "silu",
         sees_mask: bool = True,
+        per_feature: int = 1,
     ) -> None:
         super().__init__()
         self.sees_mask = sees_mask
-        self.layers = perceptron([2 * d if sees_mask else d, *hidden, outputs], activation)
+        self.layers = perceptron([d * (per_feature + sees_mask), *hidden, outputs], activation)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         logits: Tensor = self.layers(torch.cat([masked, mask], dim=-1) if self.sees_mask else masked)
