@@ -240,8 +240,10 @@ def _check_module(which: str, saved: Any, given: nn.Module | None) -> None:
 
 
 def _weights(prefix: str, network: nn.Module) -> dict[str, Array]:
+    # contiguous: safetensors writes bytes as they lie in memory, whatever the strides (channels_last).
     return {
-        f"{prefix}.{name}": tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()
+        f"{prefix}.{name}": tensor.detach().cpu().contiguous().numpy()
+        for name, tensor in network.state_dict().items()
     }
 
 

