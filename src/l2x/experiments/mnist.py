@@ -163,18 +163,25 @@ def fixed_methods(bench: Bench) -> dict[str, Method]:
     """Those that learn nothing: measured with the first seed only."""
     view, network, black_box = bench.view, bench.network, bench.black_box
     few, some = bench.scale.slow_rows, bench.scale.some_rows
-    lime = baselines.Lime(black_box, features=view, samples=1000, progress=False)  # lime_image's default
-    shap = baselines.KernelShap(black_box, features=view, progress=False)
     search = baselines.GreedySearch(black_box, features=view, progress=False)
-    return {
-        "taylor": Method(_plain(baselines.Taylor(network, features=view, magnitude=False))),
-        "taylor-absolute": Method(_plain(baselines.Taylor(network, features=view))),
+    found = {
         "saliency": Method(_plain(baselines.Saliency(network, features=view))),
-        "deeplift": Method(_plain(baselines.DeepLift(network, features=view, magnitude=False))),
-        "lime": Method(_plain(lime), few, few),
-        "kernel_shap": Method(_plain(shap), few, few),
         "search": Method(_plain(search), some, some),
     }
+    # What speaks for the predicted class, as lime_image shows it by default, and what speaks at all.
+    for ending, magnitude in (("", False), ("-absolute", True)):
+        taylor = baselines.Taylor(network, features=view, magnitude=magnitude)
+        deeplift = baselines.DeepLift(network, features=view, magnitude=magnitude)
+        # 1,000 samples are lime_image's default.
+        lime = baselines.Lime(black_box, features=view, samples=1000, magnitude=magnitude, progress=False)
+        shap = baselines.KernelShap(black_box, features=view, magnitude=magnitude, progress=False)
+        found |= {
+            f"taylor{ending}": Method(_plain(taylor)),
+            f"deeplift{ending}": Method(_plain(deeplift)),
+            f"lime{ending}": Method(_plain(lime), few, few),
+            f"kernel_shap{ending}": Method(_plain(shap), few, few),
+        }
+    return found
 
 
 def _plain(method: Any) -> Learn:

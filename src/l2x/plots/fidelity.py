@@ -35,8 +35,8 @@ def plot_fidelity(
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.spines["left"].set_visible(False)
         axes.grid(visible=True, axis="x", linewidth=0.8)
-        axes.set_xlim(right=1.01)
+        axes.set_xlim(right=1.02)
         axes.set_xlabel("share of images with the model's own answer", loc="left")
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, handletextpad=0.2)
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handletextpad=0.1)
         note(figure, caption)
     return figure
