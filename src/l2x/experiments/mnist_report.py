@@ -192,8 +192,8 @@ def _caption(records: Sequence[Record], digits: tuple[int, ...]) -> str:
     return (
         "Printed: in the paper or in comments of its source. Places: a logistic regression that sees which "
         "patches were selected. The rest: the model on all but the selection. Fit s and s / 1,000: seconds "
-        f"to learn, and to explain 1,000 images. Measured on {whole:,} test images{exceptions}. Mean ± standard "
-        f"deviation over {seeds} seed(s) where a method learns or draws."
+        f"to learn, and to explain 1,000 images. Measured on {whole:,} test images{exceptions}. Mean ± "
+        f"standard deviation over {seeds} seed(s) where a method learns or draws."
     )
 
 
