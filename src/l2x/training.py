@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -59,6 +60,9 @@ class TrainingPlan:
     evaluations : how often in a phase the held-out rows are looked at
     validation_rows : at most so many rows are held out
     progress : show progress bars on standard error
+    threads : torch's threads on the processor while training; None leaves them as they are. One, because
+        networks of this size gain little from a second and lose much when the machine is not idle
+        (measured on 2 busy cores: 7.5 s with one thread, 185 s with two)
     """
 
     value: Phase = Phase(4000, 3e-3, averaging=0.995, patience=6)
@@ -66,6 +70,7 @@ class TrainingPlan:
     evaluations: int = 20
     validation_rows: int = 10_000
     progress: bool = True
+    threads: int | None = 1
 
     @classmethod
     def quick(cls, *, progress: bool = False) -> TrainingPlan:
@@ -75,8 +80,8 @@ class TrainingPlan:
 
     @classmethod
     def paper(cls, *, progress: bool = True) -> TrainingPlan:
-        """RMSprop with step size 0.001 (section 4), two passes over a million rows at most."""
-        joint = Phase(2000, 1e-3, optimizer="rmsprop", schedule="constant", patience=8)
+        """RMSprop with step size 0.001 (section 4). No early stop: on XOR nothing improves for a long time."""
+        joint = Phase(2000, 1e-3, optimizer="rmsprop", schedule="constant")
         return cls(selector=joint, progress=progress)
 
 
@@ -102,7 +107,7 @@ def optimise(
     choice = Choice(phase)
     every = max(1, phase.steps // plan.evaluations)
 
-    with progress_bar(label, phase.steps, visible=plan.progress) as advance:
+    with progress_bar(label, phase.steps, visible=plan.progress) as advance, _threads(plan.threads):
         try:
             for step, index in enumerate(_minibatches(n, phase, generator), start=1):
                 optimizer.zero_grad(set_to_none=True)
@@ -196,6 +201,16 @@ class progress_bar:  # noqa: N801 - used as a function
 
     def __exit__(self, *exception: object) -> None:
         self.progress.stop()
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _minibatches(n: int, phase: Phase, generator: torch.Generator) -> Iterator[Tensor]:
