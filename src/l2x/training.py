@@ -80,7 +80,7 @@ class TrainingPlan:
 
     @classmethod
     def paper(cls, *, progress: bool = True) -> TrainingPlan:
-        """RMSprop with step size 0.001 (section 4). No early stop: on XOR nothing improves for a long time."""
+        """RMSprop with step size 0.001 (section 4). No early stop: on XOR nothing improves for long."""
         joint = Phase(2000, 1e-3, optimizer="rmsprop", schedule="constant")
         return cls(selector=joint, progress=progress)
 
