@@ -215,7 +215,7 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
     import torch
 
     def predict(X: Any) -> Any:
-        was_training = module.training
+        modes = [(part, part.training) for part in module.modules()]
         module.eval()
         try:
             with torch.no_grad():
@@ -223,7 +223,8 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
                 x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
                 return module(x if first is None else x.to(first.device))
         finally:
-            module.train(was_training)
+            for part, training in modes:
+                part.training = training
 
     return predict
 

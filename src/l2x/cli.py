@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from l2x._version import __version__
+from l2x.experiments import commands as experiments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -314,6 +315,7 @@ def evaluate(
 
 data_app = typer.Typer(no_args_is_help=True, help="Fetch the data sets of the paper's experiments.")
 app.add_typer(data_app, name="data", rich_help_panel=REPRODUCING)
+app.add_typer(experiments.app, name="reproduce", rich_help_panel=REPRODUCING)
 
 
 class DataName(StrEnum):

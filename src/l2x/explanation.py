@@ -98,7 +98,8 @@ class Explanation:
         columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
         backend: Any = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")
         frame = nw.from_dict(columns, backend=backend).to_native()
-        index = getattr(self.inputs, "index", None)
+        # A list has a method of that name: only a frame's index is one.
+        index = self.inputs.index if hasattr(self.inputs, "iloc") else None
         return frame if index is None else frame.set_index(index)
 
     def to_dict(self) -> list[dict[str, Any]]:

@@ -41,6 +41,9 @@ class Value(Protocol):
     @property
     def response(self) -> Response: ...
 
+    @property
+    def device(self) -> torch.device: ...
+
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         """The parameters of q(. | x_S), (n, outputs), for masks (n, d)."""
         ...
@@ -55,6 +58,10 @@ class NetworkValue:
         self.predictor = predictor
         self.response = response
 
+    @property
+    def device(self) -> torch.device:
+        return next(self.predictor.parameters()).device
+
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         answer: Tensor = self.predictor(rows.view.mask(rows.x, mask), mask)
         return answer
@@ -64,6 +71,7 @@ class ModelValue:
     """q as the black box itself: P_m(y | x̃_S), with the rest of x removed as the view says."""
 
     differentiable = False
+    device = torch.device("cpu")
 
     def __init__(self, black_box: BlackBox | None, response: Response, *, seed: int = 0) -> None:
         self.black_box = black_box
@@ -180,9 +188,10 @@ class FittedValue:
         with torch.inference_mode():
             for rows in batches(len(X), VALUE_BATCH):
                 raw = self.view.take(X, rows)
-                x = self.view.encode(raw, first_row=rows.start)
+                x = self.view.encode(raw, first_row=rows.start).to(self.value.device)
                 some = Rows(self.view, raw, x, target=x)
-                parts.append(self.value.outputs(some, torch.from_numpy(mask[rows]).float()).cpu())
+                masks = torch.from_numpy(mask[rows]).to(x.device, torch.float32)
+                parts.append(self.value.outputs(some, masks).cpu())
         return torch.cat(parts).numpy()
 
 

@@ -282,7 +282,7 @@ def run(
     )
     todo: dict[Problem, list[Problem]] = {}
     for problem in wanted:
-        if not results.has(**problem.key):
+        if not results.has(**problem.key, train_rows=scale.train_rows):
             todo.setdefault(problem.canonical, []).append(problem)
     with (
         ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
@@ -293,4 +293,4 @@ def run(
             same = todo[running[future]]
             results.add([record | problem.key for problem in same for record in future.result()])
             advance(done, same[0].label)
-    return results.records
+    return [record for record in results.records if record["train_rows"] == scale.train_rows]

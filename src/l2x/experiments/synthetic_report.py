@@ -34,6 +34,7 @@ TABLE_NAMES = {
     "lrp": baselines.LRP.name,
     "taylor": baselines.Taylor.name,
 }
+MODEL_NAMES = {"network": "a trained network", "true": "the true P(y|x)"}
 VARIANT_NOTE = {
     "code": "formulas of the authors' released code, its copying bug repaired",
     "paper": "formulas of the paper's text",
@@ -84,6 +85,20 @@ def summary_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]
                 ]
             )
     return columns, rows
+
+
+def show(records: Sequence[Record]) -> None:
+    """The summary in the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    for variant in sorted({record["variant"] for record in records}):
+        for model in sorted({record["model"] for record in records}):
+            columns, rows = summary_table(select(records, variant=variant, model=model))
+            table = Table(*columns, title=f"{variant} variant, {MODEL_NAMES[model]}")
+            for row in rows:
+                table.add_row(*row)
+            Console().print(table)
 
 
 def break_even(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
@@ -165,7 +180,7 @@ def write(records: Sequence[Record], folder: Path) -> Path:
             some = select(records, variant=variant, model=model)
             if not some:
                 continue
-            what = "a trained network" if model == "network" else "the true P(y|x)"
+            what = MODEL_NAMES[model]
             seeds = len({record["seed"] for record in some})
             where = f"{VARIANT_NOTE[variant]}; {what}; {seeds} seed(s)"
             ranks = plot_ranks(

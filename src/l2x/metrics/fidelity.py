@@ -9,34 +9,40 @@ import numpy as np
 from l2x.blackbox import BlackBox, as_black_box, batches
 from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
-from l2x.rows import ASK_BATCH
+from l2x.rows import ASK_BATCH, ask
 
 
-def posthoc_accuracy(model: Any, X: Any, explanation: Explanation, *, complement: bool = False) -> float:
+def posthoc_accuracy(
+    model: Any, X: Any, explanation: Explanation, *, complement: bool = False, responses: Array | None = None
+) -> float:
     """Post-hoc accuracy, section 4.2: the share of rows where argmax P_m(y | x̃_S) = argmax P_m(y | x).
 
     `complement=True` shows the model everything *but* the selection: a good explanation scores low there.
-    What removed features look like to the model is the view's choice (`Columns(removal=...)`).
+    What removed features look like to the model is the view's choice (`Columns(removal=...)`). `responses`,
+    the model's answers for X where they are at hand, halves what it is asked.
     """
-    whole, part = _answers(as_black_box(model), X, explanation, complement)
+    whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
     return float((whole.argmax(axis=1) == part.argmax(axis=1)).mean())
 
 
-def posthoc_r2(model: Any, X: Any, explanation: Explanation, *, complement: bool = False) -> float:
+def posthoc_r2(
+    model: Any, X: Any, explanation: Explanation, *, complement: bool = False, responses: Array | None = None
+) -> float:
     """The same for regression: the R² of the model's answers on the selection against its full answers."""
-    whole, part = _answers(as_black_box(model), X, explanation, complement)
+    whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
     total = np.square(whole - whole.mean(axis=0)).sum()
     return float(1 - np.square(whole - part).sum() / total) if total > 0 else float("nan")
 
 
-def _answers(black_box: BlackBox, X: Any, explanation: Explanation, complement: bool) -> tuple[Array, Array]:
+def _answers(
+    black_box: BlackBox, X: Any, explanation: Explanation, complement: bool, responses: Array | None
+) -> tuple[Array, Array]:
     view = explanation.view or Columns().fit(X)
     X = view.check(X)
     mask = ~explanation.mask if complement else explanation.mask
     rng = np.random.default_rng(0)
-    whole, part = [], []
-    for rows in batches(len(X), ASK_BATCH):
-        some = view.take(X, rows)
-        whole.append(black_box(some))
-        part.append(black_box(view.remove(some, mask[rows], rng=rng)))
-    return np.concatenate(whole), np.concatenate(part)
+    whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
+    part = [
+        black_box(view.remove(view.take(X, rows), mask[rows], rng=rng)) for rows in batches(len(X), ASK_BATCH)
+    ]
+    return whole.reshape(len(X), -1), np.concatenate(part)

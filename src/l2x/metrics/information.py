@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from l2x.errors import InputError
 from l2x.explanation import Array, Explanation
 from l2x.values import SubsetValue
 
@@ -35,6 +36,8 @@ def information(
     Comparisons between explainers need one q for all of them, best a judge that none of them trained with.
     """
     answers = value.answers(X) if responses is None else np.asarray(responses)
+    if not np.allclose(answers.sum(axis=1), 1, atol=1e-3):
+        raise InputError("Bits are about class probabilities; for regression use l2x.metrics.posthoc_r2.")
     log_q = value.log_q(X, explanation.mask, answers)
     marginal = answers.mean(axis=0)
     entropy = _bits(marginal)

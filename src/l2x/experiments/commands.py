@@ -1,0 +1,104 @@
+"""`l2x reproduce`: the paper's experiments from the command line."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from l2x.datasets.synthetic import Variant
+
+app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments: results, figures and a page.")
+
+
+class VariantChoice(StrEnum):
+    both = "both"
+    paper = "paper"
+    code = "code"
+
+
+VARIANTS: dict[VariantChoice, tuple[Variant, ...]] = {
+    VariantChoice.both: ("code", "paper"),
+    VariantChoice.paper: ("paper",),
+    VariantChoice.code: ("code",),
+}
+
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Minutes instead of an hour; far from the best figures.")
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds of each problem: 3, or 1 if quick.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Problems at a time, each in its own process.")]
+Folder = Annotated[
+    Path | None, typer.Option("--folder", help="Where results go: `results`, or `out` if quick.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the records instead of a table.")]
+
+
+@app.command()
+def synthetic(
+    quick: Quick = False,
+    seeds: Seeds = None,
+    variant: Annotated[
+        VariantChoice | None,
+        typer.Option(
+            "--variant", help="Formulas of the paper's text or of its code: both, or code if quick."
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="METHOD", help="Only this method; repeat for more.")
+    ] = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Section 4.1: four synthetic sets, every method, median ranks and clock time.
+
+    A run that was interrupted goes on where it stopped: what the results file holds is not run again.
+
+    Example:  `l2x reproduce synthetic --quick --jobs 2`
+    """
+    from l2x.errors import require
+
+    for module in ("captum", "shap", "lime"):
+        require(module, extra="baselines")
+    require("matplotlib", extra="plots")
+    from l2x.experiments import synthetic as experiment
+    from l2x.experiments import synthetic_report as report
+
+    variant = variant or (VariantChoice.code if quick else VariantChoice.both)
+    folder = folder or Path("out" if quick else "results")
+    records = experiment.run(
+        folder / "synthetic.json",
+        quick=quick,
+        seeds=seeds or (1 if quick else 3),
+        variants=VARIANTS[variant],
+        models=("network",) if quick else ("true", "network"),
+        only=only,
+        jobs=jobs,
+        progress=not as_json,
+    )
+    page = report.write(records, folder)
+    if as_json:
+        typer.echo(json.dumps(records, indent=1))
+        return
+    report.show(records)
+    typer.echo(f"records  {folder / 'synthetic.json'}\nfigures  {folder / 'figures'}\npage     {page}")
+
+
+@app.command()
+def mnist(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+    """Section 4.3: four patches of a 3 or an 8, and of all ten digits; fetches MNIST if it is not there.
+
+    Example:  `l2x reproduce mnist --quick`
+    """
+    from l2x.experiments import mnist as experiment
+    from l2x.experiments import mnist_report as report
+
+    folder = folder or Path("out" if quick else "results")
+    count = seeds or (1 if quick else 3)
+    records = experiment.run(folder / "mnist.json", quick=quick, seeds=count, jobs=jobs)
+    typer.echo(f"records  {folder / 'mnist.json'}\npage     {report.write(records, folder)}")
