@@ -40,6 +40,13 @@ BACKGROUND_SEED = 2_000_000
 GLOBAL_ROWS = 40
 
 
+METHODS: dict[ModelName, tuple[str, ...]] = {
+    "true": ("l2x", "paper"),
+    # Gradients need a network; LIME, Kernel SHAP and Parzen stand beside them.
+    "network": ("l2x", "paper", "taylor", "saliency", "deeplift", "lrp", "lime", "kernel_shap", "parzen",
+                "global", "random"),
+}  # fmt: skip
+
 # A method learns, and gives back what explains rows.
 Explain = Callable[[Array], Explanation]
 Learn = Callable[[], Explain]
@@ -251,12 +258,12 @@ def record(bench: Bench, method: str, outcome: Outcome) -> Record:
     }
 
 
-def run_problem(problem: Problem, scale: Scale, only: list[str] | None, threads: int) -> list[Record]:
-    """All methods on one problem; runs in a process of its own."""
+def run_problem(problem: Problem, scale: Scale, names: list[str], threads: int) -> list[Record]:
+    """Some methods on one problem; runs in a process of its own."""
     torch.set_num_threads(threads)
     bench = Bench.of(problem, scale)
-    chosen = {name: how for name, how in methods(bench).items() if only is None or name in only}
-    return [record(bench, name, run_method(bench, *how)) for name, how in chosen.items()]
+    known = methods(bench)
+    return [record(bench, name, run_method(bench, *known[name])) for name in names]
 
 
 def run(
@@ -280,17 +287,25 @@ def run(
     wanted = problems(
         variants=variants or ["code", "paper"], models=models or ["true", "network"], seeds=seeds
     )
-    todo: dict[Problem, list[Problem]] = {}
+    todo: dict[Problem, dict[str, list[Problem]]] = {}
     for problem in wanted:
-        if not results.has(**problem.key, train_rows=scale.train_rows):
-            todo.setdefault(problem.canonical, []).append(problem)
+        for name in METHODS[problem.model]:
+            if (not only or name in only) and not results.has(
+                **problem.key, method=name, train_rows=scale.train_rows
+            ):
+                todo.setdefault(problem.canonical, {}).setdefault(name, []).append(problem)
     with (
         ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
         progress_bar("synthetic problems", len(todo), visible=progress) as advance,
     ):
-        running = {pool.submit(run_problem, problem, scale, only, threads): problem for problem in todo}
+        running = {
+            pool.submit(run_problem, problem, scale, list(names), threads): problem
+            for problem, names in todo.items()
+        }
         for done, future in enumerate(as_completed(running), start=1):
-            same = todo[running[future]]
-            results.add([record | problem.key for problem in same for record in future.result()])
-            advance(done, same[0].label)
+            problem = running[future]
+            results.add(
+                [record | twin.key for record in future.result() for twin in todo[problem][record["method"]]]
+            )
+            advance(done, problem.label)
     return [record for record in results.records if record["train_rows"] == scale.train_rows]
