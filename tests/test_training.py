@@ -1,0 +1,94 @@
+"""The training loop: which weights are kept, how they are averaged, and what it leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import l2x
+from l2x.training import Choice, Phase, TrainingPlan, WeightAverage, optimise
+
+
+def parabola(steps: int = 400, **options: object) -> tuple[nn.Linear, list[dict[str, float]]]:
+    """Maximise -(w - 3)² over the single weight of a network."""
+    network = nn.Linear(1, 1, bias=False)
+    history: list[dict[str, float]] = []
+    optimise(
+        network,
+        lambda index, progress: -(network.weight - 3).square().sum(),
+        lambda candidate: -(candidate.weight.detach() - 3).square().flatten(),
+        phase=Phase(steps, 0.1, **options),  # type: ignore[arg-type]
+        plan=TrainingPlan(progress=False),
+        n=10,
+        generator=torch.Generator().manual_seed(0),
+        label="test",
+        history=history,
+    )
+    return network, history
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+def test_finds_the_maximum(optimizer: str, schedule: str) -> None:
+    network, history = parabola(optimizer=optimizer, schedule=schedule)
+    assert network.weight.item() == pytest.approx(3, abs=0.1)
+    assert len(history) == 20
+    assert not network.training
+
+
+def test_patience_stops_early() -> None:
+    _, history = parabola(steps=4000, patience=2)
+    assert len(history) < 20
+
+
+def test_the_best_weights_are_kept() -> None:
+    network = nn.Linear(1, 1, bias=False)
+    choice = Choice(Phase(1, 1.0))
+    for weight, figure in ((1.0, 0.1), (2.0, 0.9), (3.0, 0.5)):
+        network.weight.data.fill_(weight)
+        choice.consider(network, torch.tensor([figure]))
+    assert choice.weights is not None
+    assert choice.weights["weight"].item() == 2.0
+    assert choice.stale == 1
+
+
+def test_latest_is_kept_only_where_rows_cannot_tell() -> None:
+    """Within one standard error, and within a thousandth of a nat."""
+    network = nn.Linear(1, 1, bias=False)
+    noise = torch.randn(1000, generator=torch.Generator().manual_seed(0)) * 1e-3
+    best = torch.zeros(1000)
+    for lost, kept in (
+        (noise - noise.mean(), 2.0),
+        (torch.full((1000,), 0.01), 1.0),
+        (20 * noise + 0.002, 1.0),
+    ):
+        choice = Choice(Phase(1, 1.0, choose="latest"))
+        network.weight.data.fill_(1.0)
+        choice.consider(network, best)
+        network.weight.data.fill_(2.0)
+        choice.consider(network, best - lost - 1e-9)
+        assert choice.weights is not None
+        assert choice.weights["weight"].item() == kept
+
+
+def test_averages_include_buffers() -> None:
+    network = nn.BatchNorm1d(2)
+    average = WeightAverage(network, 0.5)
+    network.running_mean.fill_(7.0)  # type: ignore[union-attr, operator]
+    network.weight.data.fill_(3.0)
+    for _ in range(200):
+        average.update()
+    assert average.network.running_mean.tolist() == [7.0, 7.0]  # type: ignore[union-attr, operator]
+    assert average.network.weight.tolist() == pytest.approx([3.0, 3.0])
+
+
+def test_threads_are_given_back() -> None:
+    before = torch.get_num_threads()
+    parabola(steps=2)
+    assert torch.get_num_threads() == before
+
+
+def test_plans() -> None:
+    assert l2x.TrainingPlan.quick().value.steps < l2x.TrainingPlan().value.steps
+    assert l2x.TrainingPlan.paper().selector.optimizer == "rmsprop"
