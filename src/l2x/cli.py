@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import signal
 import sys
-import threading
 import time
-import traceback
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from l2x._version import __version__
 from l2x.experiments import commands as experiments
+from l2x.terminal import Commands, rows_bar, say
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from l2x.blackbox import BlackBox
-    from l2x.explainer import Explainer
-    from l2x.explanation import Explanation
     from l2x.scale.tables import Table
     from l2x.training import TrainingPlan
 
@@ -35,29 +27,6 @@ GAMING = (
     "Read it beside an independent judge, a q(y | x_S) fitted on random subsets"
 )
 ASK_FOR_JUDGE = " (--judge, or l2x.metrics.fit_judge in Python)"
-
-
-class Commands(TyperGroup):
-    """Where every command's failure ends: one sentence on standard error, an exit code, no traceback."""
-
-    def invoke(self, ctx: Any) -> Any:
-        debug = bool(ctx.params.get("debug"))
-        with _short_warnings(), _tidy_termination():
-            try:
-                return super().invoke(ctx)
-            except KeyboardInterrupt as stop:
-                if debug:
-                    traceback.print_exc()
-                _say("interrupted:", str(stop) or "nothing was written.", style="bold yellow")
-                raise typer.Exit(130) from None
-            except Exception as error:
-                # typer's own: usage errors and exits carry their code; a closed pipe is not a failure.
-                if hasattr(error, "exit_code") or isinstance(error, typer.Abort | BrokenPipeError):
-                    raise
-                if debug:
-                    traceback.print_exc()
-                _say("error:", _sentence(error), style="bold red")
-                raise typer.Exit(1) from None
 
 
 app = typer.Typer(
@@ -251,7 +220,7 @@ def explain(
         raise InputError(f"OUT is DATA, '{data}': choose another name, or the rows would be lost.")
     check_writable(output)
     started = time.perf_counter()
-    with _rows_bar(visible=not quiet) as report:
+    with rows_bar(visible=not quiet) as report:
         done = explain_table(batches, table, output, batch_rows=batch_rows, report=report)
     seconds = time.perf_counter() - started
     if not quiet:
@@ -293,6 +262,7 @@ def evaluate(
     import json
 
     from l2x.artifact import load
+    from l2x.metrics.evaluation import evaluate as measure
     from l2x.scale.stream import match_columns
     from l2x.scale.tables import Table
 
@@ -305,7 +275,7 @@ def evaluate(
         _note_ignored(ignored, "the explainer")
     frame = _sample(table, columns, rows, seed)
     plan = _plan(paper=False, quick=quick, progress=not quiet) if judge else None
-    figures = _measure(explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan)
+    figures = measure(explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan)
     if as_json:
         origin = {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)}
         typer.echo(json.dumps(origin | figures | {"note": _caution(figures)}, indent=2))
@@ -344,87 +314,6 @@ def fetch(
         typer.echo(
             f"{name.value}      {data_folder() / name.value}: {len(train) + len(test):,} images, checked"
         )
-
-
-def _measure(
-    explainer: Explainer,
-    black_box: BlackBox,
-    frame: pd.DataFrame,
-    *,
-    k: int,
-    draws: int,
-    seed: int,
-    judge_plan: TrainingPlan | None,
-) -> dict[str, Any]:
-    """Every figure of `l2x evaluate`, in plain numbers; None where a figure has no meaning."""
-    import numpy as np
-
-    from l2x.errors import InputError
-    from l2x.explanation import Explanation
-    from l2x.metrics import fit_judge, information, posthoc_accuracy, posthoc_r2
-
-    rng = np.random.default_rng(seed)
-    verdict = None
-    if judge_plan is not None:
-        order = rng.permutation(len(frame))
-        half = frame.iloc[order[: len(frame) // 2]]
-        frame = frame.iloc[order[len(frame) // 2 :]]
-        verdict = fit_judge(
-            black_box, half, k, features=explainer.features, training=judge_plan, seed=seed + 1_000_003
-        )
-    explainer.explain(frame.head(), k)  # the first call warms up
-    started = time.perf_counter()
-    selection = explainer.explain(frame, k)
-    seconds = time.perf_counter() - started
-    noise = rng.random((draws, *selection.scores.shape))
-    randoms = [Explanation(scores, k, selection.feature_names, frame, selection.view) for scores in noise]
-    answers = explainer.q_.answers(frame)
-    if answers.shape[1] != explainer.response_.outputs:
-        raise InputError(
-            f"{black_box.name} gives {answers.shape[1]} numbers for a row, but the explainer was fitted to "
-            f"{explainer.response_.outputs}: is this the model that it explains?"
-        )
-    classifies = black_box.task == "classification"
-    posthoc = posthoc_accuracy if classifies else posthoc_r2
-    kept_by_chance = [posthoc(black_box, frame, random) for random in randoms]
-    bits = information(explainer.q_, frame, selection, responses=answers) if classifies else None
-    judged = None
-    if verdict is not None:
-
-        def agreement(explanation: Explanation) -> float:
-            guessed = verdict.outputs(frame, explanation.mask)
-            truth = verdict.value.response.encode(answers).numpy()
-            return _agreement(guessed, truth, classifies=classifies)
-
-        by_chance = [agreement(random) for random in randoms]
-        judged = {"selection": _number(agreement(selection)), "random_mean": _number(np.mean(by_chance))}
-        if classifies:
-            under_judge = information(verdict, frame, selection, responses=answers)
-            judged["captured_bits"] = _number(under_judge.captured)
-    return {
-        "rows": len(frame),
-        "k": k,
-        "features": len(selection.feature_names),
-        "task": black_box.task,
-        "measure": "posthoc_accuracy" if classifies else "posthoc_r2",
-        "selection": _number(posthoc(black_box, frame, selection)),
-        "complement": _number(posthoc(black_box, frame, selection, complement=True)),
-        "random_mean": _number(np.mean(kept_by_chance)),
-        "random_sd": _number(np.std(kept_by_chance, ddof=1)),
-        "random_draws": draws,
-        "captured_bits": None if bits is None else _number(bits.captured),
-        "available_bits": None if bits is None else _number(bits.available),
-        "judge": judged,
-        "rows_per_second": round(len(frame) / seconds),
-    }
-
-
-def _agreement(guessed: Any, truth: Any, *, classifies: bool) -> float:
-    """The share of rows where the judge's likeliest class is the model's; R² for regression."""
-    if classifies:
-        return float((guessed.argmax(axis=1) == truth.argmax(axis=1)).mean())
-    total = ((truth - truth.mean(axis=0)) ** 2).sum()
-    return float(1 - ((truth - guessed) ** 2).sum() / total) if total > 0 else math.nan
 
 
 def _print_figures(figures: dict[str, Any]) -> None:
@@ -529,83 +418,11 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
     Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)
 
 
-@contextmanager
-def _rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on standard error that shows rows and rows per second."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("explaining"),
-        BarColumn(bar_width=24),
-        TaskProgressColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
-        disable=not visible,
-    )
-    task = bar.add_task("explaining", total=1.0, note="")
-    started = time.perf_counter()
-
-    def report(rows: int, share: float) -> None:
-        speed = rows / (time.perf_counter() - started)
-        bar.update(task, completed=share, note=f"{rows:,} rows, {speed:,.0f} rows/s")
-
-    with bar:
-        yield report
-
-
-@contextmanager
-def _short_warnings() -> Iterator[None]:
-    """Warnings as one line on standard error, without the line of code that raised them."""
-
-    def show(message: Warning | str, *where: object, **more: object) -> None:
-        _say("warning:", str(message), style="bold yellow")
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
-
-
-@contextmanager
-def _tidy_termination() -> Iterator[None]:
-    """SIGTERM as an exit that Python sees, so that temporary files go away on the way out."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _note_ignored(columns: Sequence[str], by: str) -> None:
     if columns:
         from l2x.scale.tables import some
 
-        _say("note:", f"columns that {by} does not know are ignored: {some(columns)}", style="bold")
-
-
-def _say(label: str, message: str, *, style: str) -> None:
-    """One line on standard error. The message is printed as it is: users' names may look like markup."""
-    from rich.console import Console
-    from rich.text import Text
-
-    line = Text.assemble((label, style), " ", " ".join(message.split()))
-    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
-
-
-def _sentence(error: Exception) -> str:
-    from l2x.errors import L2XError
-
-    if isinstance(error, L2XError):
-        return str(error)
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: '{error.filename}'" if error.filename else error.strerror
-    if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
-        return str(error)
-    return f"{type(error).__name__}: {error} (not expected here; l2x --debug shows where)"
+        say("note:", f"columns that {by} does not know are ignored: {some(columns)}", style="bold")
 
 
 def _short(value: Any) -> str:
@@ -614,12 +431,6 @@ def _short(value: Any) -> str:
 
 def _figure(value: float | None) -> str:
     return "  -  " if value is None else f"{value:.3f}"
-
-
-def _number(value: Any) -> float | None:
-    """For JSON, which has no NaN."""
-    number = float(value)
-    return number if math.isfinite(number) else None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,111 @@
+"""How the command line talks to a person: errors in one sentence, short warnings, progress."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class Commands(TyperGroup):
+    """Where every command's failure ends: one sentence on standard error, an exit code, no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        debug = bool(ctx.params.get("debug"))
+        with _short_warnings(), _tidy_termination():
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as stop:
+                if debug:
+                    traceback.print_exc()
+                say("interrupted:", str(stop) or "nothing was written.", style="bold yellow")
+                raise typer.Exit(130) from None
+            except Exception as error:
+                # typer's own: usage errors and exits carry their code; a closed pipe is not a failure.
+                if hasattr(error, "exit_code") or isinstance(error, typer.Abort | BrokenPipeError):
+                    raise
+                if debug:
+                    traceback.print_exc()
+                say("error:", _sentence(error), style="bold red")
+                raise typer.Exit(1) from None
+
+
+def say(label: str, message: str, *, style: str) -> None:
+    """One line on standard error. The message is printed as it is: users' names may look like markup."""
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text.assemble((label, style), " ", " ".join(message.split()))
+    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+
+
+def _sentence(error: Exception) -> str:
+    from l2x.errors import L2XError
+
+    if isinstance(error, L2XError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: '{error.filename}'" if error.filename else error.strerror
+    if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
+        return str(error)
+    return f"{type(error).__name__}: {error} (not expected here; l2x --debug shows where)"
+
+
+@contextmanager
+def rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
+    """A progress bar on standard error that shows rows and rows per second."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("explaining"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[note]}"),
+        console=Console(stderr=True),
+        disable=not visible,
+    )
+    task = bar.add_task("explaining", total=1.0, note="")
+    started = time.perf_counter()
+
+    def report(rows: int, share: float) -> None:
+        speed = rows / (time.perf_counter() - started)
+        bar.update(task, completed=share, note=f"{rows:,} rows, {speed:,.0f} rows/s")
+
+    with bar:
+        yield report
+
+
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Warnings as one line on standard error, without the line of code that raised them."""
+
+    def show(message: Warning | str, *where: object, **more: object) -> None:
+        say("warning:", str(message), style="bold yellow")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _tidy_termination() -> Iterator[None]:
+    """SIGTERM as an exit that Python sees, so that temporary files go away on the way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
