@@ -111,6 +111,13 @@ def test_regression(tiny: l2x.TrainingPlan) -> None:
     assert explainer.score(X) > l2x.metrics.posthoc_r2(model, X, random)
 
 
+def test_regression_by_a_function(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
+    """A callable says only by its answers that it is a regression."""
+    explainer = l2x.Explainer(lambda X: 3 * X[:, 2], k=1, training=tiny).fit(table)
+    assert (explainer.explain(table).indices == 2).mean() > 0.9
+    assert 0.8 < explainer.score(table) <= 1
+
+
 def test_frames_in_frames_out(tiny: l2x.TrainingPlan) -> None:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)

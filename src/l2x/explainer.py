@@ -18,7 +18,7 @@ from l2x.errors import InputError, NotFittedError
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.view import Array, View
-from l2x.objective import Response
+from l2x.objective import Gaussian, Response
 from l2x.rows import TrainingRows, prepare
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, top_k
 from l2x.training import History, TrainingPlan, optimise
@@ -199,9 +199,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         from l2x.metrics.fidelity import posthoc_accuracy, posthoc_r2
 
         explanation = self.explain(X)
-        black_box = self._black_box()
-        measure = posthoc_r2 if black_box.task == "regression" else posthoc_accuracy
-        return measure(black_box, X, explanation)
+        measure = posthoc_r2 if isinstance(self.response_, Gaussian) else posthoc_accuracy
+        return measure(self._black_box(), X, explanation)
 
     @property
     def q_(self) -> FittedValue:

@@ -228,7 +228,8 @@ def _minibatches(n: int, phase: Phase, generator: torch.Generator) -> Iterator[T
 def _optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
     parameters = [p for p in network.parameters() if p.requires_grad]
     if phase.optimizer == "rmsprop":
-        return torch.optim.RMSprop(parameters, lr=phase.learning_rate)
+        # TensorFlow's defaults, which the paper used; torch's own are alpha = 0.99 and eps = 1e-8.
+        return torch.optim.RMSprop(parameters, lr=phase.learning_rate, alpha=0.9, eps=1e-7)
     return torch.optim.Adam(parameters, lr=phase.learning_rate, fused=True)
 
 

@@ -31,6 +31,7 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mnist.Scale:
         rows = slice(0, 60) if split == "test" else slice(60, None)
         return ImageData(X[rows], data.y[rows], data.digits)
 
+    mnist.set_up.cache_clear()
     monkeypatch.setenv("L2X_DATA", str(tmp_path / "cache"))
     monkeypatch.setattr(l2x.values, "HELD_MASKS", 200)
     for module in (mnist, mnist_report):
@@ -39,8 +40,9 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mnist.Scale:
 
 
 def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Path) -> None:
-    records = mnist.run_problem(mnist.Problem((3, 8), 0), miniature, only=None, threads=1)
-    assert len({record["method"] for record in records}) == len(records) == 14
+    todo = mnist.tasks([(3, 8)], seeds=1, only=None)
+    records = [mnist.run_task(task, miniature, threads=1) for task in todo]
+    assert len(records) == 14
     for record in records:
         assert record.keys() >= KEYS
         for name in ("posthoc", "judge", "mask_only", "complement"):
@@ -48,10 +50,8 @@ def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Pat
     by_name = {record["method"]: record for record in records}
     assert by_name["search"]["posthoc_accuracy"] == 1
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
-    again = mnist.run_problem(mnist.Problem((3, 8), 1), miniature, only=["random"], threads=1)
-    assert [record["method"] for record in again] == ["random"]
 
-    records = mnist.with_chosen(json.loads(json.dumps(records + again)))
+    records = mnist.with_chosen(json.loads(json.dumps(records)))
     assert records[0]["method"] == "l2x"
     assert records[0]["recipe"] in ("l2x-model", "l2x-surrogate")
     page = mnist_report.write(records, tmp_path / "results").read_text()
@@ -60,6 +60,13 @@ def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Pat
     figures = sorted(path.name for path in (tmp_path / "results" / "figures").iterdir())
     assert "mnist-examples-38-paper.svg" in figures
     assert "mnist-accuracy-38.png" in figures
+
+
+def test_what_is_run() -> None:
+    todo = mnist.tasks([(3, 8), (0, 1)], seeds=3, only=None)
+    assert len(todo) == 2 * (3 * len(mnist.LEARNED) + len(mnist.FIXED)) == len(set(todo))
+    assert {task.seed for task in todo if task.method in mnist.FIXED} == {0}
+    assert {task.method for task in mnist.tasks([(3, 8)], seeds=2, only=["lime"])} == {"lime"}
 
 
 def test_our_recipe_is_chosen_on_validation_images() -> None:
@@ -78,7 +85,7 @@ def test_our_recipe_is_chosen_on_validation_images() -> None:
 
 
 def test_the_parts_of_the_training_images_do_not_overlap(miniature: mnist.Scale) -> None:
-    bench = mnist.Bench.of(mnist.Problem((3, 8), 0), miniature)
+    bench = mnist.set_up((3, 8), miniature)
     parts = [{image.tobytes() for image in part} for part in (bench.train, bench.validation, bench.test.X)]
     assert not parts[0] & parts[1]
     assert not (parts[0] | parts[1]) & parts[2]

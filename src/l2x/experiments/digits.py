@@ -1,9 +1,9 @@
-"""The network that the MNIST experiment explains (section 4.3): trained once, then kept in the cache."""
+"""The network that the MNIST experiment explains (section 4.3); what is trained once is kept in the cache."""
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+from collections.abc import Callable
 
 import torch
 from safetensors.torch import load as read_weights
@@ -67,22 +67,26 @@ def train_digits(data: ImageData, *, seed: int = 0, epochs: int = 8, batch_size:
     return network.eval().requires_grad_(requires_grad=False)
 
 
-def digit_network(data: ImageData, *, seed: int = 0, epochs: int = 8) -> DigitNetwork:
+def digit_network(data: ImageData, *, seed: int = 0, epochs: int = 8) -> nn.Module:
     """The network for these images, trained now or taken from the cache."""
-    path = _place(data, seed, epochs)
-    network = DigitNetwork(len(data.digits), data.X.shape[-1])
+    told = f"{data.digits} {seed} {epochs} {hashlib.sha256(data.X.tobytes()).hexdigest()}"
+    return remembered(
+        f"digits-{''.join(map(str, data.digits))}",
+        told,
+        DigitNetwork(len(data.digits), data.X.shape[-1]),
+        lambda: train_digits(data, seed=seed, epochs=epochs),
+    )
+
+
+def remembered(name: str, told: str, network: nn.Module, train: Callable[[], nn.Module]) -> nn.Module:
+    """`network` with the weights that `train` once gave; `told` has to change with whatever changes them."""
+    mark = hashlib.sha256(told.encode()).hexdigest()[:12]
+    path = data_folder() / "models" / f"{name}-{mark}.safetensors"
     if path.exists():
         network.load_state_dict(read_weights(path.read_bytes()))
         return network.eval().requires_grad_(requires_grad=False)
-    network = train_digits(data, seed=seed, epochs=epochs)
+    network = train()
     path.parent.mkdir(parents=True, exist_ok=True)
-    weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    weights = {key: tensor.contiguous() for key, tensor in network.state_dict().items()}
     write_atomically(path, weight_bytes(weights))
     return network
-
-
-def _place(data: ImageData, seed: int, epochs: int) -> Path:
-    """A name that changes with whatever changes the weights."""
-    told = f"{data.digits} {seed} {epochs} {hashlib.sha256(data.X.tobytes()).hexdigest()}"
-    mark = hashlib.sha256(told.encode()).hexdigest()[:12]
-    return data_folder() / "models" / f"digits-{''.join(map(str, data.digits))}-{mark}.safetensors"

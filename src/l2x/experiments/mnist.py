@@ -1,6 +1,6 @@
 """Section 4.3: four of 49 patches explain a digit; every method, 3 against 8 and all ten digits.
 
-problem   = digits x seed
+task      = digits x seed x method; a run that was interrupted goes on where it stopped
 rows      = the training images in three parts - for explainers, for the judge, for choosing between our
             recipes - and the test images, on which nothing is chosen
 records   = what each method scores on the test images, into results/mnist.json
@@ -8,10 +8,12 @@ records   = what each method scores on the test images, into results/mnist.json
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,15 +26,20 @@ import l2x
 from l2x import baselines
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.datasets.mnist import ImageData, mnist
-from l2x.experiments.digits import digit_network
+from l2x.experiments.digits import digit_network, remembered
 from l2x.experiments.results import Record, Results, machine
 from l2x.explanation import Array, Explanation
 from l2x.features.patches import Patches
 from l2x.metrics import fit_judge, mask_only_accuracy, posthoc_accuracy
+from l2x.objective import Categorical
 from l2x.training import TrainingPlan, progress_bar
-from l2x.values import FittedValue
+from l2x.values import FittedValue, NetworkValue
 
 K, SIZE = 4, 4
+# Methods that depend on a seed, and those that learn nothing: measured with the first seed only.
+LEARNED = ("l2x-model", "l2x-surrogate", "paper", "random")
+FIXED = ("kernel_shap", "kernel_shap-absolute", "lime", "lime-absolute", "search", "saliency", "taylor",
+         "taylor-absolute", "deeplift", "deeplift-absolute")  # fmt: skip
 THREE_EIGHT, ALL_DIGITS = (3, 8), tuple(range(10))
 # Shares of the training images: explainers learn from the first, the judge from the second, and the third
 # decides which of our recipes is called l2x.
@@ -79,26 +86,26 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing to explain."""
+class Task:
+    """One method on one problem."""
 
     digits: tuple[int, ...]
     seed: int
+    method: str
 
     @property
     def label(self) -> str:
-        return f"{digits_name(self.digits)}, seed {self.seed}"
+        return f"{digits_name(self.digits)}, {self.method}, seed {self.seed}"
 
     @property
     def key(self) -> dict[str, Any]:
-        return {"digits": list(self.digits), "seed": self.seed}
+        return {"digits": list(self.digits), "seed": self.seed, "method": self.method}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Bench:
-    """A problem set up."""
+    """Some digits set up: images, the model, and the judge, which are the same for every seed."""
 
-    problem: Problem
     scale: Scale
     train: Array
     validation: Array
@@ -109,23 +116,34 @@ class Bench:
     view: Patches
     judge: FittedValue
 
-    @classmethod
-    def of(cls, problem: Problem, scale: Scale) -> Bench:
-        train = mnist(problem.digits, split="train", progress=False)
-        test = mnist(problem.digits, split="test", progress=False)
-        test = ImageData(test.X[: scale.test_rows], test.y[: scale.test_rows], test.digits)
-        network = digit_network(train, epochs=scale.network_epochs)
-        black_box = as_black_box(network, logits=True)
-        accuracy = float((black_box(test.X).argmax(axis=1) == test.y).mean())
-        # The same parts for every seed: the seed is the explainers', not the data's.
-        X = train.X[np.random.default_rng(0).permutation(len(train))][: scale.train_rows]
-        first, second = round(FOR_EXPLAINERS * len(X)), round((FOR_EXPLAINERS + FOR_JUDGE) * len(X))
-        view = Patches(SIZE)
-        judge = fit_judge(
-            black_box, X[first:second], K, features=view, training=scale.plan, seed=1_000_003 + problem.seed
-        )
-        view = Patches(SIZE).fit(X[:first])
-        return cls(problem, scale, X[:first], X[second:], test, network, black_box, accuracy, view, judge)
+
+@lru_cache(maxsize=2)
+def set_up(digits: tuple[int, ...], scale: Scale) -> Bench:
+    """The same parts of the images for every seed: the seed is the explainers', not the data's."""
+    train, test = mnist(digits, split="train", progress=False), mnist(digits, split="test", progress=False)
+    test = ImageData(test.X[: scale.test_rows], test.y[: scale.test_rows], test.digits)
+    network = digit_network(train, epochs=scale.network_epochs)
+    black_box = as_black_box(network, logits=True)
+    accuracy = float((black_box(test.X).argmax(axis=1) == test.y).mean())
+    X = train.X[np.random.default_rng(0).permutation(len(train))][: scale.train_rows]
+    first, second = round(FOR_EXPLAINERS * len(X)), round((FOR_EXPLAINERS + FOR_JUDGE) * len(X))
+    judge = judge_of(black_box, X[first:second], digits, scale)
+    view = Patches(SIZE).fit(X[:first])
+    return Bench(scale, X[:first], X[second:], test, network, black_box, accuracy, view, judge)
+
+
+def judge_of(black_box: BlackBox, X: Array, digits: tuple[int, ...], scale: Scale) -> FittedValue:
+    """The judge of these images, fitted now or taken from the cache."""
+    view, classes = Patches(SIZE).fit(X), len(digits)
+    told = f"{digits} {scale} {scale.plan} {hashlib.sha256(X.tobytes()).hexdigest()}"
+
+    def fit() -> nn.Module:
+        value = fit_judge(black_box, X, K, features=Patches(SIZE), training=scale.plan).value
+        assert isinstance(value, NetworkValue)
+        return value.predictor
+
+    predictor = remembered(f"judge-{''.join(map(str, digits))}", told, view.predictor(classes), fit)
+    return FittedValue(view, NetworkValue(predictor, Categorical(classes)), black_box)
 
 
 @dataclass(frozen=True)
@@ -137,9 +155,9 @@ class Method:
     mask_rows: int = 8000  # training images whose selections teach the mask-only predictor
 
 
-def learned_methods(bench: Bench) -> dict[str, Method]:
+def learned_methods(bench: Bench, seed: int) -> dict[str, Method]:
     """Those that depend on a seed."""
-    scale, seed, X = bench.scale, bench.problem.seed, bench.train
+    scale, X = bench.scale, bench.train
 
     def ours(value: Any) -> Learn:
         explainer = l2x.Explainer(
@@ -160,7 +178,7 @@ def learned_methods(bench: Bench) -> dict[str, Method]:
 
 
 def fixed_methods(bench: Bench) -> dict[str, Method]:
-    """Those that learn nothing: measured with the first seed only."""
+    """Those that learn nothing."""
     view, network, black_box = bench.view, bench.network, bench.black_box
     few, some = bench.scale.slow_rows, bench.scale.some_rows
     search = baselines.GreedySearch(black_box, features=view, progress=False)
@@ -188,7 +206,7 @@ def _plain(method: Any) -> Learn:
     return lambda: lambda X: method.explain(X, K)
 
 
-def measure(bench: Bench, name: str, method: Method) -> Record:
+def measure(bench: Bench, task: Task, method: Method) -> Record:
     """One line of results/mnist.json."""
     X = bench.test.X[: method.rows]
     started = time.perf_counter()
@@ -201,8 +219,7 @@ def measure(bench: Bench, name: str, method: Method) -> Record:
     judged = bench.judge.probabilities(X, explanation.mask).argmax(axis=1)
     seen = bench.train[: method.mask_rows]
     examples = example_rows(len(X))
-    return bench.problem.key | {
-        "method": name,
+    return task.key | {
         "k": K,
         "patch": SIZE,
         "rows": len(X),
@@ -212,7 +229,7 @@ def measure(bench: Bench, name: str, method: Method) -> Record:
             explain(seen).mask, bench.black_box(seen).argmax(axis=1), explanation.mask, answers
         ),
         "complement_accuracy": posthoc_accuracy(bench.black_box, X, explanation, complement=True),
-        "validation_posthoc": _validation(bench, name, explain),
+        "validation_posthoc": _validation(bench, task.method, explain),
         "fit_seconds": learned - started,
         "explain_seconds": explained - learned,
         "model_accuracy": bench.accuracy,
@@ -237,12 +254,29 @@ def example_rows(n: int) -> Array:
     return np.sort(np.random.default_rng(2018).choice(min(n, 100), min(n, EXAMPLES), replace=False))
 
 
-def run_problem(problem: Problem, scale: Scale, only: list[str] | None, threads: int) -> list[Record]:
-    """All methods on one problem; runs in a process of its own."""
+def run_task(task: Task, scale: Scale, threads: int) -> Record:
+    """One method on one problem; runs in a process of its own."""
     torch.set_num_threads(threads)
-    bench = Bench.of(problem, scale)
-    methods = learned_methods(bench) | (fixed_methods(bench) if problem.seed == 0 else {})
-    return [measure(bench, name, how) for name, how in methods.items() if only is None or name in only]
+    bench = set_up(task.digits, scale)
+    methods = learned_methods(bench, task.seed) | fixed_methods(bench)
+    return measure(bench, task, methods[task.method])
+
+
+def prepare(digits: tuple[int, ...], scale: Scale, threads: int) -> None:
+    """Train the model and fit the judge, before many processes want them at once."""
+    torch.set_num_threads(threads)
+    set_up(digits, scale)
+
+
+def tasks(digits: Sequence[tuple[int, ...]], seeds: int, only: Sequence[str] | None) -> list[Task]:
+    """Everything to run, the first seed first."""
+    found = [
+        Task(some, seed, method)
+        for seed in range(seeds)
+        for method in (*LEARNED, *(FIXED if seed == 0 else ()))
+        for some in digits
+    ]
+    return [task for task in found if only is None or task.method in only]
 
 
 def with_chosen(records: list[Record]) -> list[Record]:
@@ -271,23 +305,26 @@ def run(
     threads: int = 1,
     progress: bool = True,
 ) -> list[Record]:
-    """Run what `output` does not hold yet, problem by problem, and return all its records."""
+    """Run what `output` does not hold yet, method by method, and return all its records."""
     scale = Scale.quick() if quick else Scale()
     results = Results(output)
-    wanted = [Problem(some, seed) for seed in range(seeds) for some in digits or (THREE_EIGHT, ALL_DIGITS)]
-    todo = [problem for problem in wanted if not results.has(**problem.key)]
-    if todo:
-        mnist(None, progress=progress)  # fetched once, before the processes need it
+    digits = digits or [THREE_EIGHT, ALL_DIGITS]
+    todo = [task for task in tasks(digits, seeds, only) if not results.has(**task.key)]
+    if not todo:
+        return results.records
+    mnist(None, progress=progress)  # fetched once, before the processes need it
     with (
         ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
-        progress_bar("MNIST problems", len(todo), visible=progress) as advance,
+        progress_bar("MNIST", len(todo), visible=progress) as advance,
     ):
-        running = {pool.submit(run_problem, problem, scale, only, threads): problem for problem in todo}
+        advance(0, "models and judges")
+        for ready in [pool.submit(prepare, some, scale, threads) for some in digits]:
+            ready.result()
+        running = {pool.submit(run_task, task, scale, threads): task for task in todo}
         for done, future in enumerate(as_completed(running), start=1):
-            results.add(future.result())
+            results.records = with_chosen([*results.records, future.result()])
+            results.add([])
             advance(done, running[future].label)
-    results.records = with_chosen(results.records)
-    results.add([])
     return results.records
 
 

@@ -29,7 +29,7 @@ from l2x.experiments.results import Record, Results, machine
 from l2x.explanation import Array, Explanation
 from l2x.metrics import exact_sets, information, median_rank, true_positive_rate
 from l2x.training import TrainingPlan, progress_bar
-from l2x.values import ConditionalModel
+from l2x.values import ConditionalModel, FittedValue
 
 ModelName = Literal["true", "network"]
 
@@ -151,6 +151,7 @@ class Outcome:
     """What a method did: explained the first rows of the test data, after learning or not."""
 
     explanation: Explanation
+    own_q: FittedValue | None  # a learned explainer's own idea of what its selections tell
     fit_seconds: float
     explain_seconds: float
     model_rows_fit: int
@@ -166,8 +167,10 @@ def run_method(bench: Bench, rows: int, learn: Learn) -> Outcome:
     learned, asked_learning = time.perf_counter(), bench.black_box.rows
     explanation = explain(bench.test.X[:rows])
     _ = explanation.indices  # ranking is part of the work
+    learner = getattr(explain, "__self__", None)
     return Outcome(
         explanation,
+        own_q=learner.q_ if isinstance(learner, l2x.Explainer) else None,
         fit_seconds=fit_seconds,
         explain_seconds=time.perf_counter() - learned,
         model_rows_fit=asked_learning - asked,
@@ -234,6 +237,7 @@ def record(bench: Bench, method: str, outcome: Outcome) -> Record:
     ranks = median_rank(explanation, truth)
     few = min(rows, bench.scale.bits_rows)
     bits = information(bench.conditional(), bench.test.X[:few], explanation[:few])
+    claimed = outcome.own_q and information(outcome.own_q, bench.test.X[:few], explanation[:few])
     return bench.problem.key | {
         "method": method,
         "rows": rows,
@@ -244,6 +248,7 @@ def record(bench: Bench, method: str, outcome: Outcome) -> Record:
         "true_positive_rate": true_positive_rate(explanation, truth),
         "bits": bits.captured,
         "bits_available": bits.available,
+        "bits_claimed": claimed and claimed.captured,
         "fit_seconds": outcome.fit_seconds,
         "explain_seconds": outcome.explain_seconds * bench.scale.test_rows / rows,
         "explain_rows_measured": rows,
