@@ -13,7 +13,7 @@ from l2x.datasets.synthetic import RELEVANT, SETS
 from l2x.experiments.results import Record
 from l2x.plots.comparison import plot_ranks, plot_times
 from l2x.plots.report import Section, write_report
-from l2x.plots.style import save_figure
+from l2x.plots.style import save_figure, write_file
 
 TITLES = {
     "xor": "XOR",
@@ -21,19 +21,22 @@ TITLES = {
     "nonlinear_additive": "Nonlinear additive",
     "switch": "Switch",
 }
-# The order of the paper's figures, then what it only tabulates, then controls.
-ORDER = ("l2x", "paper", "taylor", "saliency", "deeplift", "kernel_shap", "lime", "lrp", "parzen",
-         "global", "random")  # fmt: skip
-TABLE_NAMES = {
-    "l2x": "L2X",
-    "lime": baselines.Lime.name,
-    "kernel_shap": baselines.KernelShap.name,
-    "deeplift": baselines.DeepLift.name,
-    "saliency": baselines.Saliency.name,
-    "parzen": baselines.Parzen.name,
-    "lrp": baselines.LRP.name,
+# Names for people, in the order of the paper's figures, then what it only tabulates, then controls.
+LABELS = {
+    "l2x": "l2x",
+    "paper": "L2X, paper",
     "taylor": baselines.Taylor.name,
+    "saliency": baselines.Saliency.name,
+    "deeplift": baselines.DeepLift.name,
+    "kernel_shap": baselines.KernelShap.name,
+    "lime": baselines.Lime.name,
+    "lrp": baselines.LRP.name,
+    "parzen": baselines.Parzen.name,
+    "global": baselines.GlobalTopK.name,
+    "random": baselines.RandomK.name,
 }
+# XOR and orange skin are the same in both variants.
+DIFFERENT = ("nonlinear_additive", "switch")
 MODEL_NAMES = {"network": "a trained network", "true": "the true P(y|x)"}
 VARIANT_NOTE = {
     "code": "formulas of the authors' released code, its copying bug repaired",
@@ -49,7 +52,7 @@ def select(records: Iterable[Record], **key: Any) -> list[Record]:
 def present(records: Sequence[Record]) -> list[str]:
     """The methods that occur, in the order of showing."""
     found = {record["method"] for record in records}
-    return [name for name in ORDER if name in found] + sorted(found - set(ORDER))
+    return [name for name in LABELS if name in found]
 
 
 def mean_sd(values: Sequence[float], digits: int = 3) -> str:
@@ -60,7 +63,7 @@ def mean_sd(values: Sequence[float], digits: int = 3) -> str:
 
 def summary_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """One line for each set and method: mean over seeds ± standard deviation."""
-    columns = ["set", "method", "median rank", "exact sets", "true positives", "bits (of available)",
+    columns = ["set", "method", "median rank", "exact sets", "true positives", "bits (of available)", "bits claimed",
                "training s", "explaining 10,000 rows, s", "rows", "seeds"]  # fmt: skip
     rows = []
     for name in SETS:
@@ -73,11 +76,12 @@ def summary_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]
             rows.append(
                 [
                     TITLES[name],
-                    method,
+                    LABELS[method],
                     mean_sd(column["median_rank_mean"], 2),
                     mean_sd(column["exact"]),
                     mean_sd(column["true_positive_rate"]),
                     f"{mean_sd(column['bits'])} of {np.mean(column['bits_available']):.3f}",
+                    _claimed(some),
                     mean_sd(column["fit_seconds"], 1),
                     f"{np.mean(per_10k):.3g}",
                     f"{some[0]['rows']:,}",
@@ -85,6 +89,35 @@ def summary_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]
                 ]
             )
     return columns, rows
+
+
+def _claimed(records: Sequence[Record]) -> str:
+    """What a learned explainer's own q says of its selections; far above the bits, it encodes."""
+    values = [value for record in records if (value := record.get("bits_claimed")) is not None]
+    return mean_sd(values) if values else "–"
+
+
+def markdown(records: Sequence[Record]) -> str:
+    """The short table: shares of exact sets, a trained network explained, and the price of a row."""
+    columns = [(name, variant) for variant in ("code", "paper") for name in SETS]
+    columns = [(name, variant) for name, variant in columns if variant == "code" or name in DIFFERENT]
+    network = select(records, model="network")
+    lines = [
+        "| method | "
+        + " | ".join(f"{TITLES[name]} ({variant})" for name, variant in columns)
+        + " | ms per row |",
+        "|---" * (len(columns) + 2) + "|",
+    ]
+    for method in present(network):
+        cells = [_mean_or_dash(select(network, method=method, set=n, variant=v), "exact") for n, v in columns]
+        some = select(network, method=method, variant="code")
+        price = 1000 * _mean(some, "explain_seconds") / some[0]["test_rows"] if some else float("nan")
+        lines.append(f"| {LABELS[method]} | " + " | ".join(cells) + f" | {price:.2g} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean_or_dash(records: Sequence[Record], key: str) -> str:
+    return mean_sd([record[key] for record in records]) if records else "–"
 
 
 def show(records: Sequence[Record]) -> None:
@@ -116,7 +149,7 @@ def break_even(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
             rows.append(
                 [
                     TITLES[name],
-                    other,
+                    LABELS[other],
                     f"{_mean(ours, 'fit_seconds') / (cost - own):,.0f}",
                     f"{_mean(ours, 'model_rows_fit') / _mean(theirs, 'model_rows_per_explanation'):,.0f}",
                     f"{cost / own:,.0f}",
@@ -128,7 +161,7 @@ def break_even(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
 def ratios(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """Explaining time of each method as a multiple of ours, in the same runs."""
     methods = [method for method in present(records) if method not in ("l2x", "random", "global")]
-    columns = ["set", *methods]
+    columns = ["set", *(LABELS[method] for method in methods)]
     rows = []
     for name in SETS:
         ours = select(records, set=name, method="l2x")
@@ -152,7 +185,7 @@ def rank_panels(records: Sequence[Record]) -> dict[str, dict[str, tuple[list[flo
             some = select(records, set=name, method=method)
             if some:
                 quantiles = np.mean([record["median_rank_quantiles"] for record in some], axis=0).tolist()
-                panels[TITLES[name]][method] = (quantiles, _mean(some, "median_rank_mean"))
+                panels[TITLES[name]][LABELS[method]] = (quantiles, _mean(some, "median_rank_mean"))
     return panels
 
 
@@ -160,7 +193,7 @@ def time_panels(records: Sequence[Record]) -> dict[str, dict[str, tuple[float, f
     """Seconds of explaining 10,000 rows and of training, averaged over seeds, for `plot_times`."""
     return {
         TITLES[name]: {
-            method: (
+            LABELS[method]: (
                 _mean(some, "explain_seconds") * 10_000 / some[0]["test_rows"],
                 _mean(some, "fit_seconds"),
             )
@@ -172,7 +205,7 @@ def time_panels(records: Sequence[Record]) -> dict[str, dict[str, tuple[float, f
 
 
 def write(records: Sequence[Record], folder: Path) -> Path:
-    """Figures (SVG and PNG) and one self-contained page into `folder`."""
+    """Figures (SVG and PNG), a short table and one self-contained page into `folder`."""
     optimum = {TITLES[name]: (RELEVANT[name] + 1) / 2 for name in SETS}
     sections = [_introduction(records)]
     for variant in sorted({record["variant"] for record in records}):
@@ -202,6 +235,7 @@ def write(records: Sequence[Record], folder: Path) -> Path:
             )
             if model == "network":
                 sections += _cost_sections(some)
+    write_file(folder / "synthetic.md", markdown(records).encode())
     return write_report(
         folder / "synthetic.html",
         title="Synthetic benchmark",
@@ -230,10 +264,10 @@ def _introduction(records: Sequence[Record]) -> Section:
 
 def _cost_sections(records: Sequence[Record]) -> list[Section]:
     milliseconds = {
-        name: 1000 * _mean(some, "explain_seconds") / some[0]["test_rows"]
-        for method, name in TABLE_NAMES.items()
-        if (some := select(records, method=method))
-    }
+        LABELS[method].replace("l2x", "L2X"): 1000 * _mean(some, "explain_seconds") / some[0]["test_rows"]
+        for method in present(records)
+        if method != "paper" and (some := select(records, method=method))
+    }  # fmt: skip
     table = baselines.method_table(milliseconds)
     columns = list(table[0])
     return [
@@ -259,7 +293,8 @@ def _accuracy(records: Sequence[Record]) -> str:
 def _extrapolated(records: Sequence[Record]) -> str:
     slow = sorted({r["method"] for r in records if r["rows"] < r["test_rows"]})
     rows = min((r["rows"] for r in records), default=0)
-    return f"{', '.join(slow)}: extrapolated from {rows} rows." if slow else ""
+    names = ", ".join(LABELS[method] for method in slow)
+    return f"{names}: extrapolated from {rows} rows." if slow else ""
 
 
 def _mean(records: Sequence[Record], key: str) -> float:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from html import escape
 from io import BytesIO
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from l2x.errors import InputError, require
@@ -37,6 +38,7 @@ CSS_NAMES = {
 FORMATS = ("svg", "png", "pdf")
 
 WIDTH = 6.6  # inches, a comfortable column of text
+NOTE_WIDTH = 96  # characters that fit into it
 _STYLE: dict[str, Any] = {
     "font.size": 9.5,
     "text.color": INK,
@@ -103,8 +105,8 @@ def new_grid(*, rows: int, columns: int, height: float, title: str = "") -> tupl
 
 
 def note(figure: Figure, text: str) -> None:
-    """A quiet line below the figure, from its left edge."""
-    figure.supxlabel(text, x=0.012, horizontalalignment="left", color=MUTED)
+    """Quiet lines below the figure, from its left edge."""
+    figure.supxlabel(fill(text, NOTE_WIDTH), x=0.012, horizontalalignment="left", color=MUTED)
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
