@@ -36,8 +36,9 @@ ModelName = Literal["true", "network"]
 # Seeds of the draws of data: test rows never share a stream with training rows.
 TEST_SEED = 1_000_000
 BACKGROUND_SEED = 2_000_000
-# The search for one subset for all rows asks about hundreds of subsets: few rows.
-GLOBAL_ROWS = 40
+# The search for one subset for all rows asks about hundreds of subsets: many rows, since only few of them
+# tell subsets apart (nonlinear additive), each against few draws.
+GLOBAL_ROWS, GLOBAL_BACKGROUND = 1000, 20
 
 
 METHODS: dict[ModelName, tuple[str, ...]] = {
@@ -138,11 +139,10 @@ class Bench:
         accuracy = float((black_box(test.X).argmax(axis=1) == test.y).mean())
         return cls(problem, scale, train, test, black_box, network, accuracy, bayes)
 
-    def conditional(self) -> ConditionalModel:
+    def conditional(self, rows: int | None = None) -> ConditionalModel:
         """P_m(y | x_S) of the model itself; exact in the limit, because the features are independent."""
-        background = synthetic(
-            self.problem.set, self.scale.background, variant=self.problem.variant, seed=BACKGROUND_SEED
-        )
+        rows = rows or self.scale.background
+        background = synthetic(self.problem.set, rows, variant=self.problem.variant, seed=BACKGROUND_SEED)
         return ConditionalModel(self.black_box, background.X)
 
 
@@ -211,7 +211,7 @@ def _baselines(bench: Bench, network: nn.Module, all_rows: int, few: int) -> dic
         return lambda rows: method.explain(rows, k)
 
     def one_subset() -> Explain:
-        method = baselines.GlobalTopK(bench.conditional(), rows=GLOBAL_ROWS, seed=seed)
+        method = baselines.GlobalTopK(bench.conditional(GLOBAL_BACKGROUND), rows=GLOBAL_ROWS, seed=seed)
         return method.fit(some, k).explain
 
     black_box = bench.black_box

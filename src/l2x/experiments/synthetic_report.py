@@ -63,8 +63,8 @@ def mean_sd(values: Sequence[float], digits: int = 3) -> str:
 
 def summary_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """One line for each set and method: mean over seeds ± standard deviation."""
-    columns = ["set", "method", "median rank", "exact sets", "true positives", "bits (of available)", "bits claimed",
-               "training s", "explaining 10,000 rows, s", "rows", "seeds"]  # fmt: skip
+    columns = ["set", "method", "median rank", "exact sets", "true positives", "bits (of available)",
+               "bits claimed", "training s", "explaining 10,000 rows, s", "rows", "seeds"]  # fmt: skip
     rows = []
     for name in SETS:
         for method in present(records):
