@@ -233,7 +233,7 @@ def write(records: Sequence[Record], folder: Path) -> Path:
                 Section(
                     "",
                     table=summary_table(some),
-                    caption=f"Mean ± standard deviation: {where}. Bits: in the selection, in the whole input, and claimed "
+                    caption=f"Mean ± standard deviation: {where}. Bits: in the selection, in the whole input, and "
                     f"by a learned explainer's own q. {_extrapolated(some)}",
                 )
             )
