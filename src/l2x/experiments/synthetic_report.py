@@ -233,8 +233,8 @@ def write(records: Sequence[Record], folder: Path) -> Path:
                 Section(
                     "",
                     table=summary_table(some),
-                    caption=f"Mean ± standard deviation: {where}. Bits: in the selection, in the whole input, and "
-                    f"by a learned explainer's own q. {_extrapolated(some)}",
+                    caption=f"Mean ± standard deviation: {where}. Bits: in the selection, in the whole "
+                    f"input, and by a learned explainer's own q. {_extrapolated(some)}",
                 )
             )
             if model == "network":
