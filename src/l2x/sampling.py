@@ -10,6 +10,7 @@ gradient is the sampler's estimate. `log_value` maps masks (m, batch, d) to log 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -52,31 +53,40 @@ def k_hot(indices: Tensor, d: int) -> Tensor:
     return torch.zeros(*indices.shape[:-1], d, device=indices.device).scatter_(-1, indices, 1.0)
 
 
+class Relaxed(ABC):
+    """A continuous V in place of the k-hot vector (section 3.2): the gradient comes back through the value."""
+
+    needs_gradient = True
+
+    @abstractmethod
+    def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
+        """V, (batch, d), between zero and one."""
+
+    def objective(
+        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
+    ) -> Tensor:
+        """Equation 5 for one draw: log q(y | V ⊙ x), mean over rows."""
+        return log_value(self.draw(scores, k, generator)[None]).mean()
+
+
 @dataclass(frozen=True)
-class ConcreteMax:
+class ConcreteMax(Relaxed):
     """The paper's relaxation, section 3.2: V_i = max_j C_i^j over k Concrete vectors C^1 ... C^k."""
 
     temperature: float = 0.1
-    needs_gradient = True
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
         noise = gumbel((k, *scores.shape), scores, generator)  # (k, batch, d)
         concrete = torch.softmax((torch.log_softmax(scores, -1) + noise) / self.temperature, dim=-1)
         return concrete.amax(dim=0)  # (batch, d)
 
-    def objective(
-        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
-    ) -> Tensor:
-        return log_value(self.draw(scores, k, generator)[None]).mean()
-
 
 @dataclass(frozen=True)
-class RelaxedTopK:
+class RelaxedTopK(Relaxed):
     """k softmaxes in a row, each with the weight already given taken out (Plötz and Roth 2018;
     Xie and Ermon 2019): sums to k and, unlike ConcreteMax, draws without replacement."""
 
     temperature: float = 0.5
-    needs_gradient = True
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
         keys = scores + gumbel(scores.shape, scores, generator)
@@ -88,26 +98,14 @@ class RelaxedTopK:
             keys = keys + torch.log((1 - onehot).clamp_min(torch.finfo(keys.dtype).tiny))
         return khot.clamp_max(1.0)
 
-    def objective(
-        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
-    ) -> Tensor:
-        return log_value(self.draw(scores, k, generator)[None]).mean()
-
 
 @dataclass(frozen=True)
-class SoftAttention:
+class SoftAttention(Relaxed):
     """The deterministic alternative that section 3.2 names: every feature weighted by k · softmax(w),
     capped at one. No noise, no discreteness."""
 
-    needs_gradient = True
-
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
         return (k * torch.softmax(scores, dim=-1)).clamp_max(1.0)
-
-    def objective(
-        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
-    ) -> Tensor:
-        return log_value(self.draw(scores, k, generator)[None]).mean()
 
 
 @dataclass(frozen=True)
