@@ -54,7 +54,7 @@ def k_hot(indices: Tensor, d: int) -> Tensor:
 
 
 class Relaxed(ABC):
-    """A continuous V in place of the k-hot vector (section 3.2): the gradient comes back through the value."""
+    """A continuous V in place of the k-hot vector (section 3.2): the gradient goes through the value."""
 
     needs_gradient = True
 
