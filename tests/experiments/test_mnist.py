@@ -55,7 +55,7 @@ def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Pat
     assert records[0]["method"] == "l2x"
     assert records[0]["recipe"] in ("l2x-model", "l2x-surrogate")
     page = mnist_report.write(records, tmp_path / "results").read_text()
-    assert "search (upper bound)" in page
+    assert "greedy search" in page
     assert "0.958" in page
     figures = sorted(path.name for path in (tmp_path / "results" / "figures").iterdir())
     assert "mnist-examples-38-paper.svg" in figures
@@ -82,6 +82,7 @@ def test_our_recipe_is_chosen_on_validation_images() -> None:
     ours = [(r["recipe"], r["seed"]) for r in chosen if r["method"] == "l2x"]
     assert ours == [("l2x-model", 0), ("l2x-model", 1)]
     assert len(chosen) == 6
+    assert mnist.with_chosen(records[:2]) == records[:2]  # one recipe alone: nothing to choose
 
 
 def test_the_parts_of_the_training_images_do_not_overlap(miniature: mnist.Scale) -> None:

@@ -22,8 +22,9 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
     """Greedy forward selection in each row: k times the feature that, added to those already there, brings
     the model's answer closest to the one for the whole input.
 
-    It asks the model about k · d inputs for each row, and knows the answer that is to be reached: an upper
-    bound in practice for post-hoc accuracy, and the clearest warning of how little that alone says.
+    It asks the model about k · d inputs for each row, and knows the answer that is to be reached: a mark for
+    post-hoc accuracy, and a warning of how little that alone says. Greedy, so not a bound: on MNIST's 3 and 8
+    it reaches 0.9975, DeepLIFT 0.9995.
 
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = {
-    "search": "search (upper bound)",
+    "search": "greedy search",
     "l2x": "L2X, ours",
     "l2x-model": "L2X, value = model",
     "l2x-surrogate": "L2X, value = surrogate",
