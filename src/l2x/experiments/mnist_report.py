@@ -176,7 +176,9 @@ def _introduction(records: Sequence[Record]) -> Section:
             "beside it, a network fitted on random subsets of images that no explainer saw.",
             f"Explainers learned from {first['train_rows']:,} training images of 3 and 8, the judge from "
             "others, and a third part chose between our recipes; nothing was chosen on test images. "
-            f"Measured on {first['machine']}, {first['threads']} thread(s) per run.",
+            f"Measured on {first['machine']}, {first['threads']} thread(s) per run. "
+            # A person's remark about the run, such as what else kept the machine busy.
+            + first.get("conditions", ""),
         ],
         facts=facts,
     )
