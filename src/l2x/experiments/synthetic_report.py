@@ -104,14 +104,15 @@ def markdown(records: Sequence[Record]) -> str:
     lines = [
         "| method | "
         + " | ".join(f"{TITLES[name]} ({variant})" for name, variant in columns)
-        + " | ms per row |",
+        + " | µs per row |",
         "|---" * (len(columns) + 2) + "|",
     ]
     for method in present(network):
         cells = [_mean_or_dash(select(network, method=method, set=n, variant=v), "exact") for n, v in columns]
         some = select(network, method=method, variant="code")
-        price = 1000 * _mean(some, "explain_seconds") / some[0]["test_rows"] if some else float("nan")
-        lines.append(f"| {LABELS[method]} | " + " | ".join(cells) + f" | {price:.2g} |")
+        price = 1e6 * _mean(some, "explain_seconds") / some[0]["test_rows"] if some else float("nan")
+        cost = f"{price:,.2f}" if price < 100 else f"{price:,.0f}"
+        lines.append(f"| {LABELS[method]} | " + " | ".join(cells) + f" | {cost} |")
     return "\n".join(lines) + "\n"
 
 
