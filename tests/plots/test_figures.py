@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +92,14 @@ def test_the_users_settings_are_left_alone_and_do_not_matter(explanation: l2x.Ex
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black"}):
         assert figure_svg(explanation.plot()) == plain
         assert matplotlib.rcParams["font.size"] == 30
-    assert "matplotlib.pyplot" not in sys.modules or explanation.plot().number is None  # not pyplot's
+
+
+def test_figures_are_not_pyplots(explanation: l2x.Explanation) -> None:
+    from matplotlib import pyplot
+
+    before = pyplot.get_fignums()
+    explanation.plot()
+    assert pyplot.get_fignums() == before
 
 
 def test_notebooks_show_the_figure(explanation: l2x.Explanation) -> None:
