@@ -98,7 +98,8 @@ class Explanation:
 
         The frame is of the library that the input came in (pandas for arrays), with its index.
         """
-        names = np.where(self.selected, self._names, None)
+        names = self._names
+        names[~self.selected] = None
         scores = np.take_along_axis(self.scores, self.indices, axis=1)
         columns: dict[str, Any] = {f"feature_{j + 1}": names[:, j].tolist() for j in range(self.k)}
         columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}

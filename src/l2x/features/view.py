@@ -85,8 +85,12 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
         """Raw inputs for the black box in which unselected features carry no information."""
 
     @abstractmethod
-    def selector(self, **options: Any) -> nn.Module:
-        """The default w_θ: encoded input -> (n, d) scores."""
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
+        """The default w_θ: encoded input -> (n, d) scores.
+
+        If it has a part called `reader`, (input, mask) -> (n, outputs), that part learns first to say what
+        the value says of random subsets.
+        """
 
     @abstractmethod
     def predictor(self, outputs: int, **options: Any) -> nn.Module:
