@@ -146,7 +146,7 @@ def _adopt_local(
             adopt(origin, files, folder, conversion)
         except DataError as error:
             raise DataError(f"'{origin}' does not hold the data set '{name}': {error}.") from error
-        advance(1, f"from {origin}")
+        advance(1, f"from {origin.name}")
 
 
 def adopt(
