@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from l2x.explanation import Explanation
     from l2x.features.columns import Columns
     from l2x.features.patches import Patches
+    from l2x.features.sentences import Sentences
+    from l2x.features.words import Words
     from l2x.sampling import ConcreteMax, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
     from l2x.training import Phase, TrainingPlan
     from l2x.yardstick import oracle
@@ -36,6 +38,8 @@ _HOME = {
     "Explanation": "explanation",
     "Columns": "features.columns",
     "Patches": "features.patches",
+    "Words": "features.words",
+    "Sentences": "features.sentences",
     "ConcreteMax": "sampling",
     "PlackettLuce": "sampling",
     "RelaxedTopK": "sampling",
@@ -73,8 +77,10 @@ __all__ = [
     "PlackettLuce",
     "Reinforce",
     "RelaxedTopK",
+    "Sentences",
     "SoftAttention",
     "TrainingPlan",
+    "Words",
     "__version__",
     "as_black_box",
     "baselines",

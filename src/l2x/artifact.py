@@ -30,7 +30,9 @@ from l2x.errors import ArtifactError, InputError
 from l2x.explainer import Explainer
 from l2x.features.columns import Columns
 from l2x.features.patches import Patches
+from l2x.features.sentences import Sentences
 from l2x.features.view import Array, View
+from l2x.features.words import Words
 from l2x.objective import Categorical, Gaussian, Response
 from l2x.training import Phase, TrainingPlan
 from l2x.values import ModelValue, NetworkValue
@@ -40,7 +42,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
-VIEWS: dict[str, type[View]] = {"Columns": Columns, "Patches": Patches}
+VIEWS: dict[str, type[View]] = {
+    "Columns": Columns,
+    "Patches": Patches,
+    "Words": Words,
+    "Sentences": Sentences,
+}
 RESPONSES: dict[str, Any] = {"Categorical": Categorical, "Gaussian": Gaussian}
 SAMPLERS = ("ConcreteMax", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
 

@@ -20,7 +20,7 @@ from l2x.features.columns import Columns
 from l2x.features.view import Array, View
 from l2x.objective import Gaussian, Response
 from l2x.rows import TrainingRows, prepare
-from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, top_k
+from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, only_selectable, top_k
 from l2x.training import History, TrainingPlan, optimise
 from l2x.values import (
     FittedValue,
@@ -32,9 +32,6 @@ from l2x.values import (
     fit_surrogate,
     log_value,
 )
-
-# Rows explained at a time: large enough to fill the cores, small enough that memory does not grow with n.
-EXPLAIN_BATCH = 8192
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -188,9 +185,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next(self.selector_.parameters()).device
         with torch.inference_mode():
-            for rows in batches(len(X), EXPLAIN_BATCH):
+            for rows in batches(len(X), view.rows_at_once):
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
-                scores[rows] = self.selector_(x).cpu().numpy()
+                found = only_selectable(self.selector_(x), view.selectable(x), never=-torch.inf)
+                scores[rows] = found.cpu().numpy()
         return Explanation(scores, k, view.names_, inputs=X, view=view)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -258,7 +256,7 @@ def _fit_selector(
 
     def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]
-        scores = selector(rows.x)
+        scores = only_selectable(selector(rows.x), rows.view.selectable(rows.x))
         return sampler.objective(scores, k, lambda masks: log_value(value, rows, masks), generator, progress)
 
     def validate(candidate: nn.Module) -> Tensor:
@@ -266,7 +264,8 @@ def _fit_selector(
         assert isinstance(candidate, nn.ModuleDict)
         q = NetworkValue(candidate["predictor"], value.response) if "predictor" in candidate else value
         with torch.no_grad():
-            masks = k_hot(top_k(candidate["selector"](held.x), k), held.view.d)
+            scores = only_selectable(candidate["selector"](held.x), held.view.selectable(held.x))
+            masks = k_hot(top_k(scores, k), held.view.d)
             return log_value(q, held, masks[None])[0]
 
     networks.train()

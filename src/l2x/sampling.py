@@ -20,6 +20,9 @@ from torch import Tensor
 
 LogValue = Callable[[Tensor], Tensor]
 
+# The score of what may not be selected, such as padding. Finite, so that sums over sorted scores stay so.
+NEVER = -1e9
+
 
 class Sampler(Protocol):
     """How k-subsets are drawn and how the gradient comes back."""
@@ -159,7 +162,7 @@ class PlackettLuce:
         start, end = self.explore
         bonus = start ** (1 - progress) * end**progress if start > 0 else 0.0
         # KL(uniform || softmax(scores)) = -mean log softmax + constant
-        spread = torch.log_softmax(scores, dim=-1).mean()
+        spread = _mean_of_selectable(torch.log_softmax(scores, dim=-1), scores)
         # values.mean() carries the gradient of a value that still learns (joint training)
         return (advantage * log_p).mean() + values.mean() + bonus * spread
 
@@ -197,6 +200,16 @@ def log_probability(scores: Tensor, order: Tensor, chosen: Tensor) -> Tensor:
     # Σ exp over the ranks j .. d, as a running sum from the back: stable however peaked the scores are.
     left = torch.logcumsumexp(ordered.flip(-1), dim=-1).flip(-1)
     return ((ordered - left) * chosen).sum(-1)
+
+
+def only_selectable(scores: Tensor, selectable: Tensor | None, never: float = NEVER) -> Tensor:
+    """The scores, with `never` where nothing can be selected."""
+    return scores if selectable is None else scores.masked_fill(~selectable, never)
+
+
+def _mean_of_selectable(values: Tensor, scores: Tensor) -> Tensor:
+    never = scores <= NEVER
+    return values[~never].mean() if never.any() else values.mean()
 
 
 def _gather(scores: Tensor, indices: Tensor) -> Tensor:

@@ -36,6 +36,8 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     # How networks for such inputs are trained, by our recipe and by the paper's.
     plan: ClassVar[TrainingPlan] = TrainingPlan()
     paper_plan: ClassVar[TrainingPlan] = TrainingPlan.paper()
+    # Inputs that are encoded, explained or asked at a time: memory does not grow with their number.
+    rows_at_once: ClassVar[int] = 8192
 
     @property
     def d(self) -> int:
@@ -70,6 +72,14 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         """x̃_S of section 3.1: the encoded input with what is not selected set to zero."""
 
+    def selectable(self, x: Tensor) -> Tensor | None:
+        """(n, d): which features of encoded inputs may be selected; None for all. Padding may not."""
+        return None
+
+    def for_model(self, X: Any) -> Any:
+        """Whole inputs as the black box reads them."""
+        return X
+
     @abstractmethod
     def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
         """Raw inputs for the black box in which unselected features carry no information."""
@@ -89,6 +99,10 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `state`."""
+
+    def names_in(self, X: Any, indices: Array) -> Array:
+        """What the features (n, k) are called in each input; of a text, the words themselves."""
+        return np.asarray(self.names_, dtype=object)[indices]
 
     def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
         """How inputs of this kind are drawn with what was selected; None for the usual bars."""

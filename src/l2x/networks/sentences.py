@@ -1,0 +1,87 @@
+"""Networks for sentences: convolution and max-pooling in each, convolutions over them (section 4.2)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from l2x.networks.patches import in_chunks
+from l2x.networks.words import PAD, PooledConvolution, WordEmbedding
+
+
+class SentenceEncoder(nn.Module):
+    """Ids (n, sentences, words) -> (n, sentences, filters); zero where there is no sentence."""
+
+    def __init__(self, vocabulary: int, width: int, filters: int, gain: float) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.convolution = PooledConvolution(width, filters)
+        self.filters = filters
+
+    def forward(self, ids: Tensor) -> Tensor:
+        there = (ids != PAD).any(dim=2)
+        words = ids[there]  # (sentences that there are, words)
+        vectors = torch.zeros(*there.shape, self.filters, device=ids.device)
+        return vectors.masked_scatter(
+            there[:, :, None], self.convolution(self.embedding(words), words != PAD)
+        )
+
+
+class SentenceSelector(nn.Module):
+    """w_θ: ids -> (n, sentences) importance scores: three convolutions over the sentences, a dense layer."""
+
+    def __init__(self, vocabulary: int, *, width: int = 100, filters: int = 150, gain: float = 10.0) -> None:
+        super().__init__()
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        layers: list[nn.Module] = []
+        for _ in range(3):
+            layers += [nn.Conv1d(filters, filters, 3, padding=1), nn.ReLU()]
+        self.convolutions = nn.Sequential(*layers)
+        self.dense = nn.Linear(filters, 1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return in_chunks(self._scores, ids)
+
+    def _scores(self, ids: Tensor) -> Tensor:
+        around = self.convolutions(self.encoder(ids).transpose(1, 2))
+        scores: Tensor = self.dense(around.transpose(1, 2))
+        return scores[:, :, 0]
+
+
+class SentencePredictor(nn.Module):
+    """g_α: ids and the mask, which weighs the encoded sentences, -> (n, outputs) logits.
+
+    The paper's has average pooling and a dense layer; `hidden` puts one more between.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        outputs: int,
+        *,
+        width: int = 100,
+        filters: int = 150,
+        hidden: int = 150,
+        gain: float = 1.0,
+        sees_mask: bool = True,
+    ) -> None:
+        super().__init__()
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        self.sees_mask = sees_mask
+        features = filters + sees_mask
+        if hidden:
+            self.dense = nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+        else:
+            self.dense = nn.Sequential(nn.Linear(features, outputs))
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return in_chunks(self._logits, ids, mask)
+
+    def _logits(self, ids: Tensor, mask: Tensor) -> Tensor:
+        present = mask * (ids != PAD).any(dim=2)
+        read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
+        pooled = (read * present[:, :, None]).mean(dim=1)
+        if self.sees_mask:
+            pooled = torch.cat([pooled, present.mean(dim=1, keepdim=True)], dim=1)
+        logits: Tensor = self.dense(pooled)
+        return logits
