@@ -95,8 +95,6 @@ def fetch(
     progress: bool = True,
 ) -> Path:
     """The folder that holds the files, from `local`, the cache, or the first source that has them all."""
-    from l2x.training import progress_bar
-
     folder = data_folder() / name
     if local is not None:
         _adopt_local(Path(local).expanduser(), name, files, folder, conversion, progress=progress)
@@ -105,6 +103,8 @@ def fetch(
     with suppress(DataError):
         adopt(folder, files, folder, conversion)  # somebody put the originals there
         return folder
+    from l2x.training import progress_bar  # brings torch, which a reader of the cache may not need
+
     failures = []
     with progress_bar(f"fetching {name}", len(sources), visible=progress) as advance:
         for tried, source in enumerate(sources):
