@@ -142,9 +142,10 @@ class Explanation:
     @property
     def _names(self) -> Array:
         """(n, k) names, also of what is not there."""
+        own = None
         if self.view is not None and self.inputs is not None:
-            return self.view.names_in(self.inputs, self.indices)
-        return np.asarray(self.feature_names, dtype=object)[self.indices]
+            own = self.view.names_in(self.inputs, self.indices)
+        return np.asarray(self.feature_names, dtype=object)[self.indices] if own is None else own
 
 
 def ranked(scores: Array) -> Array:
