@@ -49,7 +49,7 @@ VIEWS: dict[str, type[View]] = {
     "Sentences": Sentences,
 }
 RESPONSES: dict[str, Any] = {"Categorical": Categorical, "Gaussian": Gaussian}
-SAMPLERS = ("ConcreteMax", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
+SAMPLERS = ("ConcreteMax", "ExactSum", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:

@@ -163,9 +163,9 @@ def fit_reader(
 ) -> None:
     """Teach a selector's reader what the value says of whole inputs and of random subsets, and freeze it.
 
-    A selection that keeps the model's answer has to know that answer first. Learned from the training inputs
-    as they are it does not carry over to new ones; subsets are new inputs without end (measured on IMDB, share
-    of new reviews where the reader agrees with the model: docs/method.md).
+    A selection that keeps the model's answer has to know that answer first. What is learned from the training
+    inputs as they are does not carry over to new ones; subsets are new inputs without end (measured: see
+    docs/method.md).
     """
     response, d = value.response, data.view.d
     held_masks = random_masks(len(data.held), d, d, generator)  # at size d: half of them whole inputs

@@ -54,6 +54,7 @@ class Bench:
     black_box: BlackBox
     view: View
     judge: FittedValue
+    examples: Array  # rows of the test inputs whose selections are kept, to be shown
 
     def answers(self, X: Any) -> Array:
         """The model's class for each input."""
@@ -105,6 +106,7 @@ def measure(bench: Bench, method: Method, name: str) -> Record:
     explained = time.perf_counter()
     judged = bench.judge.probabilities(X, explanation.mask).argmax(axis=1)
     seen = view.take(bench.train, slice(method.mask_rows))
+    shown = bench.examples[bench.examples < len(X)]
     # Only between our recipes is there anything to choose.
     validation = posthoc(bench, bench.validation, explain(bench.validation)) if name in OURS else None
     return {
@@ -123,6 +125,9 @@ def measure(bench: Bench, method: Method, name: str) -> Record:
         "majority": float(max((answers == label).mean() for label in set(answers.tolist()))),
         "train_rows": len(bench.train),
         "mask_rows": len(seen),
+        "example_rows": shown.tolist(),
+        "examples": explanation.indices[shown].tolist(),
+        "example_answers": answers[shown].tolist(),
         "threads": torch.get_num_threads(),
         "machine": machine(),
     }

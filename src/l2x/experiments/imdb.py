@@ -1,7 +1,7 @@
 """Section 4.2: ten key words explain a word network, one key sentence explains a hierarchical LSTM.
 
-Both networks are trained on the 25,000 training reviews and explained on the 25,000 test reviews. The training
-reviews are split for explainers, for the judge, and for choosing between our recipes (see bench.py).
+Both networks are trained on the 25,000 training reviews and explained on the 25,000 test reviews. The
+training reviews are split for explainers, for the judge, and for choosing between our recipes (bench.py).
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from l2x.features.sentences import Sentences
 from l2x.features.texts import TextView
 from l2x.features.words import Words
 from l2x.metrics import fit_judge
+from l2x.explanation import Array
 from l2x.objective import Categorical
-from l2x.sampling import PlackettLuce
+from l2x.rows import ask
 from l2x.training import TrainingPlan
 from l2x.values import FittedValue, NetworkValue
 
@@ -43,7 +44,8 @@ LEARNED = ("l2x-model", "l2x-surrogate", "paper", "random")
 FIXED = ("kernel_shap", "lime", "search", "saliency", "taylor", "taylor-absolute")
 # Training reviews for explainers and for the judge; what is left decides which of our recipes is called l2x.
 FOR_EXPLAINERS, FOR_JUDGE = 0.72, 0.2
-EXAMPLE_ROWS = 400  # test reviews whose selections are kept for the page
+# Short test reviews whose selections are kept for the page: so many of each truth with each answer.
+EXAMPLES, SHORT = 2, 900
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def set_up(problem: Problem, scale: Scale) -> Bench:
     black_box = as_black_box(network, logits=True)
     first = round(FOR_EXPLAINERS * len(reviews))
     second = first + round(FOR_JUDGE * len(reviews))
+    answers = ask(black_box, view, view.check(test.texts), progress=False).argmax(axis=1)
     return Bench(
         k=K[problem],
         train=view.check(reviews.texts[:first]),
@@ -106,7 +109,18 @@ def set_up(problem: Problem, scale: Scale) -> Bench:
         black_box=black_box,
         view=view,
         judge=judge_of(problem, black_box, view, reviews.texts[first:second], scale),
+        examples=example_rows(test, answers),
     )
+
+
+def example_rows(test: TextData, answers: Array) -> Array:
+    """The first short reviews of each truth with each answer of the model, the same for every method."""
+    short = np.array([len(text) <= SHORT for text in test.texts])
+    pairs = [(truth, answer) for truth in (1, 0) for answer in (1, 0)]
+    found = [
+        np.flatnonzero(short & (test.y == truth) & (answers == answer))[:EXAMPLES] for truth, answer in pairs
+    ]
+    return np.concatenate(found)
 
 
 def some(data: TextData, n: int) -> TextData:
