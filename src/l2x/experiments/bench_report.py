@@ -96,9 +96,9 @@ def caption(records: Sequence[Record], *, inputs: str, features: str) -> str:
     seeds = len({record["seed"] for record in records})
     return (
         "Printed: in the paper or in comments of its source. Places: a logistic regression that sees which "
-        f"{features} were selected. The rest: the model on all but the selection. Fit s and s / 1,000: seconds "
-        f"to learn, and to explain 1,000 {inputs}. Measured on {whole:,} test {inputs}{exceptions}. Mean ± "
-        f"standard deviation over {seeds} seed(s) where a method learns or draws."
+        f"{features} were selected. The rest: the model on all but the selection. Fit s and s / 1,000: "
+        f"seconds to learn, and to explain 1,000 {inputs}. Measured on {whole:,} test {inputs}{exceptions}. "
+        f"Mean ± standard deviation over {seeds} seed(s) where a method learns or draws."
     )
 
 

@@ -25,11 +25,11 @@ from l2x.datasets.imdb import TextData, imdb
 from l2x.experiments.bench import Bench, Method, measure, plain, remembered, run_tasks
 from l2x.experiments.results import Record
 from l2x.experiments.reviews import SentenceNetwork, WordNetwork, train
+from l2x.explanation import Array
 from l2x.features.sentences import Sentences
 from l2x.features.texts import TextView
 from l2x.features.words import Words
 from l2x.metrics import fit_judge
-from l2x.explanation import Array
 from l2x.objective import Categorical
 from l2x.rows import ask
 from l2x.training import TrainingPlan

@@ -1,4 +1,4 @@
-"""Tables, figures and a page from results/imdb-words.json or imdb-sentences.json; draws what the records say."""
+"""Table, figure and page from results/imdb-words.json or imdb-sentences.json: what the records say."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def _introduction(records: Sequence[Record], problem: Problem) -> Section:
         "",
         [
             "Post-hoc accuracy is the share of test reviews for which the model, shown only the selected "
-            f"{problem} and padding elsewhere, gives the answer that it gives for the whole review. Selections "
-            "can reach it by making the model say the right thing without being why: the search per review, "
-            "which is told the answer, shows how far that goes. Therefore an independent judge stands beside "
+            f"{problem} and padding elsewhere, gives the answer that it gives for the whole review. "
+            "Selections can reach it by making the model say the right thing without being why: the search "
+            "per review, which is told the answer, shows how far that goes. Therefore an independent judge stands beside "
             "it, a network fitted on random subsets of reviews that no explainer saw.",
-            f"Explainers learned from {first['train_rows']:,} of the training reviews, the judge from others, "
-            "and a third part chose between our recipes; nothing was chosen on test reviews. "
+            f"Explainers learned from {first['train_rows']:,} of the training reviews, the judge from "
+            "others, and a third part chose between our recipes; nothing was chosen on test reviews. "
             + measured_on(first),
         ],
         facts=facts,
@@ -93,8 +93,8 @@ def _about(records: Sequence[Record], problem: Problem) -> str:
     return (
         f"The {network} is right on {100 * records[0]['model_accuracy']:.2f} % of the test reviews. "
         f"{chosen_recipe(records, inputs='reviews')} Taylor, LIME and Kernel SHAP rank {problem} by how much "
-        "they speak for the class that the model predicted, as the search does: they are told the answer, and "
-        "L2X is not. Taylor, absolute, ranks by how much they speak for or against it."
+        "they speak for the class that the model predicted, as the search does: they are told the answer, "
+        "and L2X is not. Taylor, absolute, ranks by how much they speak for or against it."
     )
 
 
