@@ -78,8 +78,8 @@ def _introduction(records: Sequence[Record], problem: Problem) -> Section:
             "Post-hoc accuracy is the share of test reviews for which the model, shown only the selected "
             f"{problem} and padding elsewhere, gives the answer that it gives for the whole review. "
             "Selections can reach it by making the model say the right thing without being why: the search "
-            "per review, which is told the answer, shows how far that goes. Therefore an independent judge stands beside "
-            "it, a network fitted on random subsets of reviews that no explainer saw.",
+            "per review, which is told the answer, shows how far that goes. Therefore an independent judge "
+            "stands beside it, a network fitted on random subsets of reviews that no explainer saw.",
             f"Explainers learned from {first['train_rows']:,} of the training reviews, the judge from "
             "others, and a third part chose between our recipes; nothing was chosen on test reviews. "
             + measured_on(first),

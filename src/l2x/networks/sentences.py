@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.patches import in_chunks
-from l2x.networks.words import PAD, PooledConvolution, WordEmbedding
+from l2x.networks.words import PAD, WindowConvolution, WordEmbedding
 
 
 class SentenceEncoder(nn.Module):
@@ -15,7 +15,7 @@ class SentenceEncoder(nn.Module):
     def __init__(self, vocabulary: int, width: int, filters: int, gain: float) -> None:
         super().__init__()
         self.embedding = WordEmbedding(vocabulary, width, gain=gain)
-        self.convolution = PooledConvolution(width, filters)
+        self.convolution = WindowConvolution(width, filters)
         self.filters = filters
 
     def forward(self, ids: Tensor) -> Tensor:
