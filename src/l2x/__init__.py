@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from l2x.features.patches import Patches
     from l2x.features.sentences import Sentences
     from l2x.features.words import Words
-    from l2x.sampling import ConcreteMax, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
+    from l2x.sampling import ConcreteMax, ExactSum, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
     from l2x.training import Phase, TrainingPlan
     from l2x.yardstick import oracle
 
@@ -41,6 +41,7 @@ _HOME = {
     "Words": "features.words",
     "Sentences": "features.sentences",
     "ConcreteMax": "sampling",
+    "ExactSum": "sampling",
     "PlackettLuce": "sampling",
     "RelaxedTopK": "sampling",
     "Reinforce": "sampling",
@@ -66,6 +67,7 @@ __all__ = [
     "Columns",
     "ConcreteMax",
     "DataError",
+    "ExactSum",
     "Explainer",
     "Explanation",
     "InputError",

@@ -49,7 +49,7 @@ VIEWS: dict[str, type[View]] = {
     "Sentences": Sentences,
 }
 RESPONSES: dict[str, Any] = {"Categorical": Categorical, "Gaussian": Gaussian}
-SAMPLERS = ("ConcreteMax", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
+SAMPLERS = ("ConcreteMax", "ExactSum", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -186,7 +186,9 @@ def _rebuild(
     response = _response(settings["response"])
     place = pick_device(device)
     _check_module("selector", settings["selector"], selector)
-    explainer.selector_ = _with_weights(explainer.build_selector(view), "selector", tensors).to(place)
+    explainer.selector_ = _with_weights(explainer.build_selector(view, response), "selector", tensors).to(
+        place
+    )
     if settings["value"] == "model":
         explainer.value_ = ModelValue(
             None if model is None else explainer._black_box(), response, seed=explainer.seed

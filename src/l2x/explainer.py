@@ -29,6 +29,7 @@ from l2x.values import (
     Value,
     ValueName,
     check_compatible,
+    fit_reader,
     fit_surrogate,
     log_value,
 )
@@ -153,11 +154,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         # Initial weights and dropout draw from torch's global generator: seed it here, restore it after.
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            selector = self.build_selector(view).to(device)
+            selector = self.build_selector(view, response).to(device)
             value = self._value(data, device)
             if self.value == "surrogate":
                 assert isinstance(value, NetworkValue)
                 fit_surrogate(value, data, k=k, plan=plan, generator=generator, history=history)
+            reader = getattr(selector, "reader", None)
+            if self.value != "joint" and isinstance(reader, nn.Module):
+                fit_reader(reader, value, data, plan=plan, generator=generator, history=history)
             finished = _fit_selector(
                 selector, value, data, k=k, sampler=sampler, plan=plan, generator=generator, history=history
             )
@@ -227,9 +231,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             return ModelValue(data.black_box, response, seed=self.seed)
         return NetworkValue(self.build_predictor(view, response).to(device), response)
 
-    def build_selector(self, view: View) -> nn.Module:
+    def build_selector(self, view: View, response: Response) -> nn.Module:
         """A new w_θ for this view."""
-        return _network(self.selector, view.selector)
+        return _network(self.selector, lambda **options: view.selector(response.outputs, **options))
 
     def build_predictor(self, view: View, response: Response) -> nn.Module:
         """A new g_α. The paper's sees x̃_S alone; a surrogate also sees S, to tell absent from zero."""

@@ -98,7 +98,8 @@ class Explanation:
 
         The frame is of the library that the input came in (pandas for arrays), with its index.
         """
-        names = np.where(self.selected, self._names, None)
+        names = self._names
+        names[~self.selected] = None
         scores = np.take_along_axis(self.scores, self.indices, axis=1)
         columns: dict[str, Any] = {f"feature_{j + 1}": names[:, j].tolist() for j in range(self.k)}
         columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
@@ -142,9 +143,10 @@ class Explanation:
     @property
     def _names(self) -> Array:
         """(n, k) names, also of what is not there."""
+        own = None
         if self.view is not None and self.inputs is not None:
-            return self.view.names_in(self.inputs, self.indices)
-        return np.asarray(self.feature_names, dtype=object)[self.indices]
+            own = self.view.names_in(self.inputs, self.indices)
+        return np.asarray(self.feature_names, dtype=object)[self.indices] if own is None else own
 
 
 def ranked(scores: Array) -> Array:

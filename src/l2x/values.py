@@ -8,7 +8,7 @@ model       the black box itself on inputs with the rest removed: what post-hoc 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -149,11 +149,61 @@ def fit_surrogate(
         label=label,
         history=history,
     )
-    value.predictor.requires_grad_(requires_grad=False)
+    _freeze(value.predictor, finished=finished)
+
+
+def fit_reader(
+    reader: nn.Module,
+    value: Value,
+    data: TrainingRows,
+    *,
+    plan: TrainingPlan,
+    generator: torch.Generator,
+    history: History,
+) -> None:
+    """Teach a selector's reader what the value says of whole inputs and of random subsets, and freeze it.
+
+    A selection that keeps the model's answer has to know that answer first. What is learned from the training
+    inputs as they are does not carry over to new ones; subsets are new inputs without end (measured: see
+    docs/method.md).
+    """
+    response, d = value.response, data.view.d
+    held_masks = random_masks(len(data.held), d, d, generator)  # at size d: half of them whole inputs
+    held = replace(data.held, target=_said(value, data.held, held_masks))
+
+    def objective(index: Tensor, _: float) -> Tensor:
+        rows, masks = data.train[index], random_masks(len(index), d, d, generator)
+        target = _said(value, rows, masks)
+        return response.log_likelihood(reader(rows.x, masks.to(rows.x.device)), target).mean()
+
+    def validate(candidate: nn.Module) -> Tensor:
+        with torch.no_grad():
+            return response.log_likelihood(candidate(held.x, held_masks.to(held.x.device)), held.target)
+
+    finished = optimise(
+        reader,
+        objective,
+        validate,
+        phase=plan.value,
+        plan=plan,
+        n=len(data.train),
+        generator=generator,
+        label="reading with the model",
+        history=history,
+    )
+    _freeze(reader, finished=finished)
+
+
+def _freeze(network: nn.Module, *, finished: bool) -> None:
+    network.requires_grad_(requires_grad=False)
     if not finished:
-        raise KeyboardInterrupt(
-            "stopped while the surrogate was being fitted: there is no selector to keep yet"
-        )
+        raise KeyboardInterrupt("stopped before the selector began to learn: there is nothing to keep yet")
+
+
+def _said(value: Value, rows: Rows, masks: Tensor) -> Tensor:
+    """The value's answers for masked rows, as targets."""
+    with torch.no_grad():
+        return value.response.to_answers(value.outputs(rows, masks.to(rows.x.device)))
 
 
 class SubsetValue(Protocol):

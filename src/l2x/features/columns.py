@@ -113,7 +113,7 @@ class Columns(View):
             fill = self.background_[rng.integers(len(self.background_), size=len(matrix))]
         return self._like(X, np.where(mask, matrix, fill))
 
-    def selector(self, **options: Any) -> nn.Module:
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
         return ColumnSelector(self.d, **options)
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:

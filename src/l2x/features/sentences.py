@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from l2x.errors import InputError, require
 from l2x.features.texts import Reads, Removal, TextView, Tokens
 from l2x.features.vocabulary import PAD, without_tags
-from l2x.networks.sentences import SentencePredictor, SentenceSelector
+from l2x.networks.sentences import PaperSentenceSelector, SentencePredictor, SentenceSelector
 from l2x.training import Phase, TrainingPlan
 
 
@@ -41,6 +41,8 @@ class Sentences(TextView):
     [['Mr. Bean is in it!', 'A good film.']]
     """
 
+    paper_selector: ClassVar[dict[str, Any]] = {"paper": True}
+    paper_predictor: ClassVar[dict[str, Any]] = {"hidden": 0, "gain": 1.0}
     plan: ClassVar[TrainingPlan] = TrainingPlan(
         value=Phase(1500, 2e-3, batch_size=128, averaging=0.99, patience=6),
         selector=Phase(1000, 2e-3, batch_size=128, averaging=0.99, choose="latest"),
@@ -79,8 +81,10 @@ class Sentences(TextView):
     def selectable(self, x: Tensor) -> Tensor:
         return (x != PAD).any(dim=2)
 
-    def selector(self, **options: Any) -> nn.Module:
-        return SentenceSelector(len(self.vocabulary_), **options)
+    def selector(self, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
+        if paper:
+            return PaperSentenceSelector(len(self.vocabulary_), **options)
+        return SentenceSelector(len(self.vocabulary_), outputs, **options)
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:
         return SentencePredictor(len(self.vocabulary_), outputs, **options)

@@ -85,8 +85,12 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
         """Raw inputs for the black box in which unselected features carry no information."""
 
     @abstractmethod
-    def selector(self, **options: Any) -> nn.Module:
-        """The default w_θ: encoded input -> (n, d) scores."""
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
+        """The default w_θ: encoded input -> (n, d) scores.
+
+        If it has a part called `reader`, (input, mask) -> (n, outputs), that part learns first to say what
+        the value says of random subsets.
+        """
 
     @abstractmethod
     def predictor(self, outputs: int, **options: Any) -> nn.Module:
@@ -100,9 +104,10 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `state`."""
 
-    def names_in(self, X: Any, indices: Array) -> Array:
-        """What the features (n, k) are called in each input; of a text, the words themselves."""
-        return np.asarray(self.names_, dtype=object)[indices]
+    def names_in(self, X: Any, indices: Array) -> Array | None:
+        """What the features (n, k) are called in each input, such as the words of a text; None where they
+        are called the same in all."""
+        return None
 
     def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
         """How inputs of this kind are drawn with what was selected; None for the usual bars."""

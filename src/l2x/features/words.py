@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from l2x.features.texts import Reads, Removal, TextView, Tokens
 from l2x.features.vocabulary import PAD, UNKNOWN, without_tags
-from l2x.networks.words import WordPredictor, WordSelector
+from l2x.networks.words import PaperWordSelector, WordPredictor, WordSelector
 from l2x.training import Phase, TrainingPlan
 
 
@@ -42,8 +42,8 @@ class Words(TextView):
     ['Good my']
     """
 
-    paper_selector: ClassVar[dict[str, Any]] = {"gain": 1.0}
-    paper_predictor: ClassVar[dict[str, Any]] = {"pooling": "average"}
+    paper_selector: ClassVar[dict[str, Any]] = {"paper": True}
+    paper_predictor: ClassVar[dict[str, Any]] = {"pooling": "average", "gain": 1.0}
     plan: ClassVar[TrainingPlan] = TrainingPlan(
         value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
         selector=Phase(1000, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
@@ -77,8 +77,10 @@ class Words(TextView):
     def selectable(self, x: Tensor) -> Tensor:
         return (x != PAD) & (x != UNKNOWN)
 
-    def selector(self, **options: Any) -> nn.Module:
-        return WordSelector(len(self.vocabulary_), **options)
+    def selector(self, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
+        if paper:
+            return PaperWordSelector(len(self.vocabulary_), **options)
+        return WordSelector(len(self.vocabulary_), outputs, **options)
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:
         return WordPredictor(len(self.vocabulary_), outputs, **options)
