@@ -22,9 +22,8 @@ class SentenceEncoder(nn.Module):
         there = (ids != PAD).any(dim=2)
         words = ids[there]  # (sentences that there are, words)
         vectors = torch.zeros(*there.shape, self.filters, device=ids.device)
-        return vectors.masked_scatter(
-            there[:, :, None], self.convolution(self.embedding(words), words != PAD)
-        )
+        encoded = torch.relu(self.convolution(self.embedding(words), words != PAD).maximum())
+        return vectors.masked_scatter(there[:, :, None], encoded)
 
 
 class SentencePredictor(nn.Module):
