@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view
 from l2x.blackbox import BlackBox, as_black_box, batches
+from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.view import Array, View
 from l2x.rows import ask
@@ -20,11 +21,11 @@ SEARCH_BATCH = 4096
 
 class GreedySearch(BaseEstimator):  # type: ignore[misc]
     """Greedy forward selection in each row: k times the feature that, added to those already there, brings
-    the model's answer closest to the one for the whole input.
+    the model's answer closest to the one for the whole input. In further `rounds` each of the k is chosen
+    again, given the others, which never makes the answer worse.
 
-    It asks the model about k · d inputs for each row, and knows the answer that is to be reached: a mark for
-    post-hoc accuracy, and a warning of how little that alone says. Greedy, so not a bound: on MNIST's 3 and 8
-    it reaches 0.9975, DeepLIFT 0.9995.
+    Every round asks the model about k · d inputs for each row, and knows the answer that is to be reached: a
+    mark for post-hoc accuracy, and a warning of how little that alone says.
 
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
@@ -38,13 +39,18 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
     additive: ClassVar[bool] = False
     model_agnostic: ClassVar[bool] = True
 
-    def __init__(self, model: Any, *, features: View | None = None, progress: bool = True) -> None:
+    def __init__(
+        self, model: Any, *, features: View | None = None, rounds: int = 1, progress: bool = True
+    ) -> None:
         self.model = model
         self.features = features
+        self.rounds = rounds
         self.progress = progress
 
     def explain(self, X: Any, k: int) -> Explanation:
         """Found features score k, k - 1, ... in the order of finding, the others zero."""
+        if self.rounds < 1:
+            raise InputError(f"rounds is {self.rounds}; the search needs at least one.")
         black_box = as_black_box(self.model)
         view = fitted_view(self.features, X)
         X = view.check(X)
@@ -53,35 +59,40 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
         with progress_bar("searching", len(X), visible=self.progress) as advance:
             for rows in batches(len(X), max(1, SEARCH_BATCH // view.d)):
                 some = view.take(X, rows)
-                order = _forward(black_box, view, some, k)
+                order = _search(black_box, view, some, k, self.rounds)
                 np.put_along_axis(scores[rows], order, np.arange(k, 0, -1.0)[None], axis=1)
                 advance(rows.stop, f"{black_box.rows:,} rows asked")
         return explained(view, X, scores, k)
 
 
-def _forward(black_box: BlackBox, view: View, X: Any, k: int) -> Array:
+def _search(black_box: BlackBox, view: View, X: Any, k: int, rounds: int) -> Array:
     """The features found for each row, in order, (n, k)."""
     n, d = len(X), view.d
     whole = ask(black_box, view, X, progress=False)
     mask = np.zeros((n, d), dtype=bool)
     order = np.empty((n, k), dtype=np.int64)
     copies = view.take(X, np.repeat(np.arange(n), d))
-    for j in range(k):
+    each = np.arange(n)
+    for turn in range(rounds * k):
+        j = turn % k
+        if turn >= k:
+            mask[each, order[:, j]] = False
         candidates = mask[:, None] | np.eye(d, dtype=bool)  # (n, d, d)
         removed = view.remove(copies, candidates.reshape(n * d, d), rng=np.random.default_rng(0))
         closeness = _closeness(black_box, black_box(removed).reshape(n, d, -1), whole)
         closeness[mask] = -np.inf
         order[:, j] = closeness.argmax(axis=1)
-        mask[np.arange(n), order[:, j]] = True
+        mask[each, order[:, j]] = True
     return order
 
 
 def _closeness(black_box: BlackBox, answers: Array, whole: Array) -> Array:
-    """How near answers (n, d, outputs) are to the whole input's: the lead of its class, or -(error)²."""
+    """How near answers (n, d, outputs) are to the whole input's: its class's odds against the next, as a
+    logarithm, or -(error)². Differences of probabilities would not do: near 0 and 1 they all look alike."""
     if black_box.task == "regression":
         return np.asarray(-np.square(answers - whole[:, None]).sum(axis=-1))
+    logarithms = np.log(np.maximum(answers, np.finfo(answers.dtype).tiny))
     classes = np.broadcast_to(whole.argmax(axis=1)[:, None, None], (*answers.shape[:2], 1))
-    chosen = np.take_along_axis(answers, classes, axis=-1)
-    others = answers.copy()
-    np.put_along_axis(others, classes, -np.inf, axis=-1)
-    return np.asarray(chosen[..., 0] - others.max(axis=-1))
+    chosen = np.take_along_axis(logarithms, classes, axis=-1)
+    np.put_along_axis(logarithms, classes, -np.inf, axis=-1)
+    return np.asarray(chosen[..., 0] - logarithms.max(axis=-1))
