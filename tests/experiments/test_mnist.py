@@ -13,7 +13,7 @@ import torch
 import l2x
 import l2x.values
 from l2x.datasets import ImageData, small_digits
-from l2x.experiments import digits, mnist, mnist_report
+from l2x.experiments import bench, digits, mnist, mnist_report
 
 KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "mask_only_accuracy"} | {
     "complement_accuracy", "fit_seconds", "explain_seconds", "digits", "model_accuracy", "machine", "threads",
@@ -51,11 +51,11 @@ def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Pat
     assert by_name["search"]["posthoc_accuracy"] == 1
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
 
-    records = mnist.with_chosen(json.loads(json.dumps(records)))
+    records = bench.with_chosen(json.loads(json.dumps(records)), "digits")
     assert records[0]["method"] == "l2x"
     assert records[0]["recipe"] in ("l2x-model", "l2x-surrogate")
     page = mnist_report.write(records, tmp_path / "results").read_text()
-    assert "search per image" in page
+    assert "search per input" in page
     assert "0.958" in page
     figures = sorted(path.name for path in (tmp_path / "results" / "figures").iterdir())
     assert "mnist-examples-38-paper.svg" in figures
@@ -80,16 +80,16 @@ def test_our_recipe_is_chosen_on_validation_images() -> None:
 
     records = [record("l2x-model", s, 0.9, 0.5) for s in (0, 1)]
     records += [record("l2x-surrogate", s, 0.8, 0.9) for s in (0, 1)]
-    chosen = mnist.with_chosen(mnist.with_chosen(records))
+    chosen = bench.with_chosen(bench.with_chosen(records, "digits"), "digits")
     ours = [(r["recipe"], r["seed"]) for r in chosen if r["method"] == "l2x"]
     assert ours == [("l2x-model", 0), ("l2x-model", 1)]
     assert len(chosen) == 6
-    assert mnist.with_chosen(records[:2]) == records[:2]  # one recipe alone: nothing to choose
+    assert bench.with_chosen(records[:2], "digits") == records[:2]  # one recipe alone: nothing to choose
 
 
 def test_the_parts_of_the_training_images_do_not_overlap(miniature: mnist.Scale) -> None:
-    bench = mnist.set_up((3, 8), miniature)
-    parts = [{image.tobytes() for image in part} for part in (bench.train, bench.validation, bench.test.X)]
+    digits = mnist.set_up((3, 8), miniature)
+    parts = [{image.tobytes() for image in part} for part in (digits.train, digits.validation, digits.test)]
     assert not parts[0] & parts[1]
     assert not (parts[0] | parts[1]) & parts[2]
 
