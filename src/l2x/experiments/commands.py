@@ -108,31 +108,37 @@ def mnist(
 
 
 @app.command("imdb-words")
-def imdb_words(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+def imdb_words(
+    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+) -> None:
     """Section 4.2: ten key words of a review, for a word network; fetches IMDB if it is not there.
 
     Example:  `l2x reproduce imdb-words --quick`
     """
-    _imdb("words", quick=quick, seeds=seeds, jobs=jobs, folder=folder)
+    _imdb("words", quick=quick, seeds=seeds, only=only, jobs=jobs, folder=folder)
 
 
 @app.command("imdb-sentences")
-def imdb_sentences(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+def imdb_sentences(
+    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+) -> None:
     """Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe.
 
     Example:  `l2x reproduce imdb-sentences --quick`
     """
-    _imdb("sentences", quick=quick, seeds=seeds, jobs=jobs, folder=folder)
+    _imdb("sentences", quick=quick, seeds=seeds, only=only, jobs=jobs, folder=folder)
 
 
-def _imdb(problem: Problem, *, quick: bool, seeds: int | None, jobs: int, folder: Path | None) -> None:
+def _imdb(
+    problem: Problem, *, quick: bool, seeds: int | None, only: list[str] | None, jobs: int, folder: Path | None
+) -> None:
     _require_extras("tokenizers", "sentencex")
     from l2x.experiments import imdb as experiment
     from l2x.experiments import imdb_report as report
 
     folder = folder or Path("out" if quick else "results")
-    output = folder / f"imdb-{problem}.json"
-    records = experiment.run(output, problem, quick=quick, seeds=seeds or (1 if quick else 3), jobs=jobs)
+    output, count = folder / f"imdb-{problem}.json", seeds or (1 if quick else 3)
+    records = experiment.run(output, problem, quick=quick, seeds=count, only=only, jobs=jobs)
     typer.echo(f"records  {output}\npage     {report.write(records, problem, folder)}")
 
 

@@ -188,8 +188,10 @@ def methods(bench: Bench, seed: int, scale: Scale) -> dict[str, Method]:
         return lambda: explainer.fit(bench.train).explain
 
     def ours(value: Any) -> l2x.Explainer:
+        sampler = l2x.ExactSum() if k == 1 else None
+        plan = scaled(view.plan, scale.steps)
         return l2x.Explainer(
-            black_box, k, features=view, value=value, training=scaled(view.plan, scale.steps), seed=seed
+            black_box, k, features=view, value=value, sampler=sampler, training=plan, seed=seed
         )
 
     plan = scaled(view.paper_plan, scale.steps)
