@@ -130,7 +130,13 @@ def imdb_sentences(
 
 
 def _imdb(
-    problem: Problem, *, quick: bool, seeds: int | None, only: list[str] | None, jobs: int, folder: Path | None
+    problem: Problem,
+    *,
+    quick: bool,
+    seeds: int | None,
+    only: list[str] | None,
+    jobs: int,
+    folder: Path | None,
 ) -> None:
     _require_extras("tokenizers", "sentencex")
     from l2x.experiments import imdb as experiment
