@@ -47,7 +47,7 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> imdb.Scale:
     for module in (imdb, imdb_report):
         monkeypatch.setattr(module, "imdb", small)
     monkeypatch.setattr(imdb, "glove", vectors)
-    return imdb.Scale(steps=3, some_rows=4, slow_rows=2, epochs=8)
+    return imdb.Scale(steps=3, some_rows=4, slow_rows=2, epochs=50)
 
 
 @pytest.mark.parametrize("problem", ["words", "sentences"])

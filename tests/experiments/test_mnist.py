@@ -55,7 +55,7 @@ def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Pat
     assert records[0]["method"] == "l2x"
     assert records[0]["recipe"] in ("l2x-model", "l2x-surrogate")
     page = mnist_report.write(records, tmp_path / "results").read_text()
-    assert "greedy search" in page
+    assert "search per image" in page
     assert "0.958" in page
     figures = sorted(path.name for path in (tmp_path / "results" / "figures").iterdir())
     assert "mnist-examples-38-paper.svg" in figures
@@ -67,6 +67,8 @@ def test_what_is_run() -> None:
     assert len(todo) == 2 * (3 * len(mnist.LEARNED) + len(mnist.FIXED)) == len(set(todo))
     assert {task.seed for task in todo if task.method in mnist.FIXED} == {0}
     assert {task.method for task in mnist.tasks([(3, 8)], seeds=2, only=["lime"])} == {"lime"}
+    with pytest.raises(l2x.InputError, match="no method 'lim'; choose among l2x-model"):
+        mnist.tasks([(3, 8)], seeds=1, only=["lim"])
 
 
 def test_our_recipe_is_chosen_on_validation_images() -> None:
@@ -109,10 +111,16 @@ def test_the_example(
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
     import images
 
-    explainer, explanation = images.explain_digits()
-    monkeypatch.setattr(images, "explain_digits", lambda: (explainer, explanation))
+    def unreachable(*_: object, **__: object) -> ImageData:
+        raise l2x.DataError("MNIST cannot be had here")
+
+    monkeypatch.setattr(images, "mnist", unreachable)
+    explainer, explanation = images.explain_digits(*images.digit_images())
+    monkeypatch.setattr(images, "explain_digits", lambda *_: (explainer, explanation))
     images.main(str(tmp_path / "digits.png"))
-    assert "4 of 16 patches keep" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "4 of 16 patches keep" in said.out
+    assert "scikit-learn's small digits take their place" in said.err
     assert (tmp_path / "digits.png").exists()
     random = l2x.baselines.RandomK(features=explainer.features_).explain(explanation.inputs, 4)
     ask = explainer.model

@@ -26,6 +26,7 @@ import l2x
 from l2x import baselines
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.datasets.mnist import ImageData, mnist
+from l2x.errors import InputError
 from l2x.experiments.digits import digit_network, remembered
 from l2x.experiments.results import Record, Results, machine
 from l2x.explanation import Array, Explanation
@@ -43,6 +44,8 @@ LEARNED = (*OURS, "paper", "random")
 FIXED = ("kernel_shap", "kernel_shap-absolute", "lime", "lime-absolute", "search", "saliency", "taylor",
          "taylor-absolute", "deeplift", "deeplift-absolute")  # fmt: skip
 THREE_EIGHT, ALL_DIGITS = (3, 8), tuple(range(10))
+# Of the search per image; the second and third let it take back what it chose first.
+SEARCH_ROUNDS = 3
 # Shares of the training images: explainers learn from the first, the judge from the second, and the third
 # decides which of our recipes is called l2x.
 FOR_EXPLAINERS, FOR_JUDGE = 2 / 3, 1 / 4
@@ -58,7 +61,7 @@ class Scale:
     steps: int | None = None  # of every network; None: as the view has it
     train_rows: int | None = None  # None: all
     test_rows: int | None = None
-    some_rows: int = 2000  # for the search, 196 questions to the model per image
+    some_rows: int = 2000  # for the search, 588 questions to the model per image
     slow_rows: int = 200  # for LIME and Kernel SHAP, thousands of questions
     network_epochs: int = 8
 
@@ -183,7 +186,7 @@ def fixed_methods(bench: Bench) -> dict[str, Method]:
     """Those that learn nothing."""
     view, network, black_box = bench.view, bench.network, bench.black_box
     few, some = bench.scale.slow_rows, bench.scale.some_rows
-    search = baselines.GreedySearch(black_box, features=view, progress=False)
+    search = baselines.GreedySearch(black_box, features=view, rounds=SEARCH_ROUNDS, progress=False)
     found = {
         "saliency": Method(_plain(baselines.Saliency(network, features=view))),
         "search": Method(_plain(search), some, some),
@@ -272,13 +275,15 @@ def prepare(digits: tuple[int, ...], scale: Scale, threads: int) -> None:
 
 def tasks(digits: Sequence[tuple[int, ...]], seeds: int, only: Sequence[str] | None) -> list[Task]:
     """Everything to run, the first seed first."""
+    if unknown := sorted(set(only or ()) - {*LEARNED, *FIXED}):
+        raise InputError(f"There is no method {unknown[0]!r}; choose among {', '.join((*LEARNED, *FIXED))}.")
     found = [
         Task(some, seed, method)
         for seed in range(seeds)
         for method in (*LEARNED, *(FIXED if seed == 0 else ()))
         for some in digits
     ]
-    return [task for task in found if only is None or task.method in only]
+    return [task for task in found if not only or task.method in only]
 
 
 def with_chosen(records: list[Record]) -> list[Record]:

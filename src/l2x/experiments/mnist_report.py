@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from l2x.datasets.mnist import mnist
-from l2x.experiments.mnist import ALL_DIGITS, THREE_EIGHT, digits_name
+from l2x.experiments.mnist import ALL_DIGITS, LEARNED, THREE_EIGHT, digits_name
 from l2x.experiments.results import Record
 from l2x.explanation import Explanation
 from l2x.features.patches import Patches
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = {
-    "search": "greedy search",
+    "search": "search per image",
     "l2x": "L2X, ours",
     "l2x-model": "L2X, value = model",
     "l2x-surrogate": "L2X, value = surrogate",
@@ -190,7 +190,8 @@ def _caption(records: Sequence[Record], digits: tuple[int, ...]) -> str:
     whole = max(record["rows"] for record in some)
     fewer = {NAMES[r["method"]]: r["rows"] for r in some if r["rows"] < whole}
     exceptions = "".join(f"; {name}: {rows:,}" for name, rows in fewer.items())
-    seeds = len({record["seed"] for record in some})
+    counts = sorted({len(of(some, digits, method)) for method in LEARNED} - {0})
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "0"
     return (
         "Printed: in the paper or in comments of its source. Places: a logistic regression that sees which "
         "patches were selected. The rest: the model on all but the selection. Fit s and s / 1,000: seconds "
