@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from l2x.blackbox import BlackBox
+    from l2x.features.texts import TextView
     from l2x.scale.tables import Table
     from l2x.training import TrainingPlan
 
@@ -55,7 +56,12 @@ Model = Annotated[
     ),
 ]
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file with a header.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv or .parquet file with a header, or a .txt file with a text in each line.",
+        show_default=False,
+    ),
 ]
 Saved = Annotated[
     Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)
@@ -64,11 +70,23 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="COLUMN", help="A column that is no feature; repeat for more."),
 ]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column", metavar="COLUMN", help="Of texts: the column that holds them, if there are several."
+    ),
+]
 OtherK = Annotated[
     int | None, typer.Option("--k", help="How many features to select; by default as many as at fitting.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something fails.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
+
+
+class FeaturesChoice(StrEnum):
+    columns = "columns"
+    words = "words"
+    sentences = "sentences"
 
 
 class ValueChoice(StrEnum):
@@ -111,6 +129,11 @@ def fit(
         ),
     ],
     drop: Drop = None,
+    features: Annotated[
+        FeaturesChoice,
+        typer.Option(help="What one feature is: a column of the table, or a word or sentence of a text."),
+    ] = FeaturesChoice.columns,
+    column: Column = None,
     value: Annotated[
         ValueChoice | None,
         typer.Option(
@@ -137,30 +160,39 @@ def fit(
     otherwise name the target and ids with --drop.
 
     Example:  `l2x fit churn:model train.parquet --drop churned --drop id --k 4 -o churn.l2x`
+
+    Texts:  `l2x fit reviews:model train.csv --features words --column text --k 10 -o reviews.l2x`
     """
     if paper and value is not None:
         raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
     from l2x.explainer import Explainer
+    from l2x.scale.stream import text_column
     from l2x.scale.tables import Table, check_writable
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)
     check_writable(output)
     black_box = _load_model(model)
-    columns = _model_columns(black_box, table, drop or [], quiet=quiet)
-    frame = _sample(table, columns, rows, seed)
-    plan = _plan(paper=paper, quick=quick, progress=not quiet)
+    view = _text_view(features)
+    if view is None and column is not None:
+        raise typer.BadParameter("is for texts: give --features, too.", param_hint="--column")
+    if view is None:
+        columns = _model_columns(black_box, table, drop or [], quiet=quiet)
+    else:
+        columns = [text_column(table, column, others=drop or [])]
+    frame = _sample(table, columns, rows, seed, as_text=view is not None)
+    plan = _plan(view, paper=paper, quick=quick, progress=not quiet)
     build = Explainer.paper if paper else Explainer
-    options: dict[str, Any] = {} if value is None else {"value": value.value}
+    options: dict[str, Any] = {"features": view} | ({} if value is None else {"value": value.value})
     explainer = build(black_box, k, training=plan, seed=seed, **options).fit(frame, validation=validation)
     explainer.save(output)
     if quiet:
         return
     losses = [entry["validation_loss"] for entry in explainer.history_ if "selector" in entry["phase"]]
-    typer.echo(f"saved      {output}: k = {k} of {len(columns)} columns")
+    typer.echo(f"saved      {output}: k = {k} of {explainer.n_features_in_} {features.value}")
     if losses:
         unit = "half the squared error, standardised" if explainer.classes_ is None else "nats"
-        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected columns alone")
+        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected {features.value} alone")
     typer.echo(f"asked      {explainer.rows_asked_:,} rows of {black_box.name}")
     typer.echo(f"time       {explainer.fit_seconds_:.1f} s")
 
@@ -186,6 +218,7 @@ def explain(
         ),
     ] = None,
     drop: Drop = None,
+    column: Column = None,
     head: Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")] = 10,
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
@@ -197,6 +230,8 @@ def explain(
     OUT has the kept columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
     when it is complete. Columns are matched by name; columns that the explainer does not know are ignored.
 
+    Of texts, feature_1 .. feature_k are the words or sentences themselves.
+
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
     from l2x.artifact import load
@@ -207,7 +242,7 @@ def explain(
     explainer = load(file)
     table = Table(data)
     keep = list(dict.fromkeys(keep or []))
-    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep)
+    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep, column=column)
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
@@ -236,6 +271,7 @@ def evaluate(
     data: Data,
     k: OtherK = None,
     drop: Drop = None,
+    column: Column = None,
     rows: Annotated[
         int, typer.Option(min=4, help="Measure on at most so many rows of DATA, drawn at random.")
     ] = 20_000,
@@ -262,6 +298,7 @@ def evaluate(
     import json
 
     from l2x.artifact import load
+    from l2x.features.texts import TextView
     from l2x.metrics.evaluation import evaluate as measure
     from l2x.scale.stream import match_columns
     from l2x.scale.tables import Table
@@ -269,12 +306,13 @@ def evaluate(
     black_box = _load_model(model)
     explainer = load(file, model=black_box)
     table = Table(data)
-    columns, ignored = match_columns(explainer, table, drop=drop or [])
+    columns, ignored = match_columns(explainer, table, drop=drop or [], column=column)
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
-    frame = _sample(table, columns, rows, seed)
-    plan = _plan(paper=False, quick=quick, progress=not quiet) if judge else None
+    view = explainer.features_ if isinstance(explainer.features_, TextView) else None
+    frame = _sample(table, columns, rows, seed, as_text=view is not None)
+    plan = _plan(view, paper=False, quick=quick, progress=not quiet) if judge else None
     figures = measure(explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan)
     if as_json:
         origin = {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)}
@@ -384,19 +422,37 @@ def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, qu
     return columns
 
 
-def _sample(table: Table, columns: Sequence[str], rows: int, seed: int) -> pd.DataFrame:
+def _text_view(features: FeaturesChoice) -> TextView | None:
+    """The view of texts that was asked for; None for columns."""
+    from l2x.features.sentences import Sentences
+    from l2x.features.words import Words
+
+    views: dict[str, type[TextView]] = {"words": Words, "sentences": Sentences}
+    return views[features.value]() if features.value in views else None
+
+
+def _sample(
+    table: Table, columns: Sequence[str], rows: int, seed: int, *, as_text: bool = False
+) -> pd.DataFrame:
     from l2x.scale.tables import sample_rows
 
-    sample = sample_rows(table.batches(columns), rows, seed=seed)
+    batches = table.batches((), text=columns) if as_text else table.batches(columns)
+    sample = sample_rows(batches, rows, seed=seed)
     frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
     return frame
 
 
-def _plan(*, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
+def _plan(view: TextView | None, *, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
     from dataclasses import replace
 
     from l2x.training import TrainingPlan
 
+    if view is not None:
+        plan = replace(view.paper_plan if paper else view.plan, progress=progress)
+        if not quick:
+            return plan
+        value, selector = (replace(phase, steps=phase.steps // 10) for phase in (plan.value, plan.selector))
+        return replace(plan, value=value, selector=selector)
     if not paper:
         return TrainingPlan.quick(progress=progress) if quick else TrainingPlan(progress=progress)
     plan = TrainingPlan.paper(progress=progress)
@@ -413,9 +469,14 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
 
     from l2x.errors import InputError
 
-    batch = next(table.batches(explain.columns, text=explain.keep, batch_rows=head), None)
+    batch = next(explain.batches(table, head), None)
     if batch is None:
         raise InputError(f"'{table.path}' has no rows.")
+    # A pipe has no width to fit into.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+    if explain.of_texts:
+        console.print(_text_grid(explain, batch, colour=console.is_terminal))
+        return
     explained = explain(batch)
     features = [name for name in explained.schema.names if name.startswith("feature_")]
     grid = Grid(box=None, header_style="bold", pad_edge=False)
@@ -426,8 +487,25 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
         chosen = [(picked[name], row[position[picked[name]]]) for name in features]
         cells = [str(row[name]) for name in explain.keep] + [f"{n} = {_short(v)}" for n, v in chosen]
         grid.add_row(*map(Text, [str(i), *cells]))  # not str: names may look like markup
-    # A pipe has no width to fit into.
-    Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)
+    console.print(grid)
+
+
+def _text_grid(explain: Any, batch: Any, *, colour: bool) -> Any:
+    """What was kept, then each text around its key words or sentences."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from l2x.plots.highlights import pieces
+    from l2x.terminal import highlighted
+
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    for title in ["row", *explain.keep, explain.columns[0]]:
+        grid.add_column(title, overflow="fold")
+    explanation = explain.explainer.explain(batch.select(explain.columns).to_pandas(), explain.k)
+    for i, row in enumerate(batch.to_pylist()):
+        text = highlighted(pieces(explanation, i, context=60), explanation.k, colour=colour)
+        grid.add_row(str(i), *(Text(str(row[name])) for name in explain.keep), text)
+    return grid
 
 
 def _note_ignored(columns: Sequence[str], by: str) -> None:
