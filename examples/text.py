@@ -18,7 +18,10 @@ from l2x.plots.report import SafeHtml, Section, write_report
 
 K, ROWS, OTHERS = 5, 400, 60
 PLAN = l2x.TrainingPlan(
-    selector=l2x.Phase(80, 1e-2, batch_size=32, averaging=0.9), evaluations=4, validation_rows=40
+    value=l2x.Phase(60, 3e-3, batch_size=32, averaging=0.9),
+    selector=l2x.Phase(60, 1e-2, batch_size=32, averaging=0.9),
+    evaluations=4,
+    validation_rows=40,
 )
 
 

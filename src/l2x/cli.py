@@ -451,8 +451,7 @@ def _plan(view: TextView | None, *, paper: bool, quick: bool, progress: bool) ->
         plan = replace(view.paper_plan if paper else view.plan, progress=progress)
         if not quick:
             return plan
-        value, selector = (replace(phase, steps=phase.steps // 10) for phase in (plan.value, plan.selector))
-        return replace(plan, value=value, selector=selector)
+        return plan.with_steps(value=plan.value.steps // 10, selector=plan.selector.steps // 10)
     if not paper:
         return TrainingPlan.quick(progress=progress) if quick else TrainingPlan(progress=progress)
     plan = TrainingPlan.paper(progress=progress)

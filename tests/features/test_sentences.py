@@ -86,7 +86,10 @@ def reviews(n: int, seed: int) -> list[str]:
 
 def test_the_sentence_that_decides_is_found(tmp_path: Any) -> None:
     plan = l2x.TrainingPlan(
-        value=l2x.Phase(1, 1e-3), selector=l2x.Phase(80, 5e-3, batch_size=64), evaluations=4, progress=False
+        value=l2x.Phase(60, 1e-2, batch_size=64),
+        selector=l2x.Phase(80, 5e-3, batch_size=64),
+        evaluations=4,
+        progress=False,
     )
     view = l2x.Sentences(length=4, words=6)
     explainer = l2x.Explainer(opinion, k=1, features=view, value="model", training=plan).fit(reviews(300, 0))

@@ -176,7 +176,10 @@ def pipeline() -> Pipeline:
 @pytest.fixture(scope="module")
 def explainer(pipeline: Pipeline) -> l2x.Explainer:
     plan = l2x.TrainingPlan(
-        value=Phase(1, 1e-3), selector=Phase(150, 1e-2, batch_size=64), evaluations=4, progress=False
+        value=Phase(60, 1e-2, batch_size=64),
+        selector=Phase(60, 1e-2, batch_size=64),
+        evaluations=4,
+        progress=False,
     )
     words = l2x.Words(length=16)
     return l2x.Explainer(pipeline, k=1, features=words, value="model", training=plan).fit(corpus(500, 0)[0])
