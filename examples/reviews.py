@@ -14,11 +14,8 @@ from l2x.metrics import posthoc_accuracy
 from l2x.plots.texts import verdict_table
 
 K, ROWS, OTHERS = 10, 3000, 500
-PLAN = l2x.TrainingPlan(
-    selector=l2x.Phase(150, 5e-3, batch_size=64, averaging=0.95),
-    evaluations=5,
-    validation_rows=300,
-)
+PHASE = l2x.Phase(150, 5e-3, batch_size=64, averaging=0.95)
+PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=5, validation_rows=300)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ def test_a_sentence_transformer(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.slow
 @pytest.mark.usefixtures("reviews")
 def test_reviews() -> None:
-    plan = l2x.TrainingPlan(selector=l2x.Phase(20, 1e-2, batch_size=32), evaluations=2, progress=False)
+    phase = l2x.Phase(20, 1e-2, batch_size=32)
+    plan = l2x.TrainingPlan(value=phase, selector=phase, evaluations=2, progress=False)
     found = example("reviews").explain_reviews(rows=600, others=100, plan=plan)
     assert "gives the same answer from the 10 words" in found.sentence
     assert found.html.count("<tr") == 5  # the heads, two rightly and two wrongly classified
