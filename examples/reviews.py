@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +14,8 @@ from l2x.metrics import posthoc_accuracy
 from l2x.plots.texts import verdict_table
 
 K, ROWS, OTHERS = 10, 3000, 500
-PLAN = replace(l2x.Words.plan.with_steps(value=200, selector=100), evaluations=5, validation_rows=300)
+PHASE = l2x.Phase(150, 5e-3, batch_size=64, averaging=0.95)
+PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=5, validation_rows=300)
 
 
 @dataclass(frozen=True)

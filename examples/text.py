@@ -17,12 +17,8 @@ from l2x.metrics import posthoc_accuracy
 from l2x.plots.report import SafeHtml, Section, write_report
 
 K, ROWS, OTHERS = 5, 400, 60
-PLAN = l2x.TrainingPlan(
-    value=l2x.Phase(60, 3e-3, batch_size=32, averaging=0.9),
-    selector=l2x.Phase(60, 1e-2, batch_size=32, averaging=0.9),
-    evaluations=4,
-    validation_rows=40,
-)
+PHASE = l2x.Phase(60, 1e-2, batch_size=32, averaging=0.9)
+PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=4, validation_rows=40)
 
 
 def explain_short_reviews() -> tuple[l2x.Explainer, l2x.Explanation]:
