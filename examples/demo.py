@@ -115,7 +115,7 @@ def images_part(*, quick: bool) -> Part:
     d = explainer.features_.d
     about = (
         f"A small convolutional network tells 3 from 8. l2x names {k} of {d} patches for each image; with "
-        "everything else black, the network still gives its answer. Above each image, what the network says."
+        "everything else black, the network should give the same answer. Above each image, what it says."
     )
     named = [str(others.digits[answer]) for answer in answers[examples]]
     figure = plot_images(explanation[examples], labels=named, title=f"The {k} of {d} patches that decided")
@@ -128,7 +128,7 @@ def images_part(*, quick: bool) -> Part:
     return Part(f"{k} of {d} patches of an image", explainer, explanation, judge, sections)
 
 
-# One function for each kind of data, in the order of the page.
+# One function for each kind of data, in the order of the page: a further kind is one more Part here.
 PARTS = (table_part, images_part)
 
 
