@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from l2x.explainer import Explainer
     from l2x.explanation import Explanation
     from l2x.features.columns import Columns
+    from l2x.features.groups import ColumnGroups
     from l2x.features.patches import Patches
     from l2x.sampling import ConcreteMax, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
     from l2x.training import Phase, TrainingPlan
@@ -35,6 +36,7 @@ _HOME = {
     "Explainer": "explainer",
     "Explanation": "explanation",
     "Columns": "features.columns",
+    "ColumnGroups": "features.groups",
     "Patches": "features.patches",
     "ConcreteMax": "sampling",
     "PlackettLuce": "sampling",
@@ -59,6 +61,7 @@ _MODULES = ("baselines", "datasets", "metrics")
 __all__ = [
     "ArtifactError",
     "BlackBoxError",
+    "ColumnGroups",
     "Columns",
     "ConcreteMax",
     "DataError",

@@ -29,6 +29,7 @@ from l2x._version import __version__
 from l2x.errors import ArtifactError, InputError
 from l2x.explainer import Explainer
 from l2x.features.columns import Columns
+from l2x.features.groups import ColumnGroups
 from l2x.features.patches import Patches
 from l2x.features.view import Array, View
 from l2x.objective import Categorical, Gaussian, Response
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
-VIEWS: dict[str, type[View]] = {"Columns": Columns, "Patches": Patches}
+VIEWS: dict[str, type[View]] = {"ColumnGroups": ColumnGroups, "Columns": Columns, "Patches": Patches}
 RESPONSES: dict[str, Any] = {"Categorical": Categorical, "Gaussian": Gaussian}
 SAMPLERS = ("ConcreteMax", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
 
@@ -157,7 +158,7 @@ def _rebuild(
     from l2x.explainer import pick_device
 
     view_settings = settings["view"]
-    features = VIEWS[view_settings["name"]](**view_settings["settings"])
+    features = _view(view_settings)
     explainer = Explainer(
         model,
         settings["k"],
@@ -173,9 +174,7 @@ def _rebuild(
     view_arrays = {
         name.removeprefix("view."): array for name, array in tensors.items() if name.startswith("view.")
     }
-    view = VIEWS[view_settings["name"]](**view_settings["settings"]).restore(
-        view_settings["learned"], view_arrays
-    )
+    view = _view(view_settings).restore(view_settings["learned"], view_arrays)
     response = _response(settings["response"])
     place = pick_device(device)
     _check_module("selector", settings["selector"], selector)
@@ -193,6 +192,13 @@ def _rebuild(
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     return explainer
+
+
+def _view(saved: dict[str, Any]) -> View:
+    """A view that is not fitted yet; one view may hold another."""
+    settings = saved["settings"]
+    inside = {name: _view(settings[name]) for name in ("columns",) if settings.get(name)}
+    return VIEWS[saved["name"]](**(settings | inside))
 
 
 def _named(thing: Any, settings: dict[str, Any]) -> dict[str, Any]:
@@ -266,9 +272,11 @@ def _checksum(settings: dict[str, Any], tensors: dict[str, Array]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """numpy scalars, tuples and mappings as JSON knows them."""
+    """numpy scalars, and a view inside a view, as JSON knows them."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, View):
+        return _named(value, value.get_params(deep=False))
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     raise InputError(f"Cannot save {type(value).__name__} {value!r} without pickle.")

@@ -357,18 +357,12 @@ def _load_model(spec: str) -> BlackBox:
 
 def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, quiet: bool) -> list[str]:
     """The table's columns without the dropped ones; if the model knows its columns' names, just those."""
-    from l2x.errors import InputError
+    from l2x.scale.tables import known_columns
 
     table.require(drop, "--drop")
-    columns = [name for name in table.columns if name not in drop]
-    owner = getattr(black_box.predict, "__self__", None)
-    known = [str(name) for name in getattr(owner, "feature_names_in_", ())]
-    if known and set(known) <= set(columns):
-        if not quiet:
-            _note_ignored([name for name in columns if name not in known], "the model")
-        columns = known
-    if not columns:
-        raise InputError(f"No column of '{table.path}' is left to explain with.")
+    columns = known_columns(table, black_box.columns, drop)
+    if not quiet:
+        _note_ignored([n for n in table.columns if n not in columns and n not in drop], "the model")
     return columns
 
 
@@ -409,10 +403,12 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
     grid = Grid(box=None, header_style="bold", pad_edge=False)
     for title in ["row", *explain.keep, *(f"{rank + 1}." for rank in range(len(features)))]:
         grid.add_column(title, overflow="fold")
-    position = dict(zip(explain.explainer.features_.names_, explain.columns, strict=True))
+    view = explain.explainer.features_
+    names: list[str] = getattr(view, "column_names_", view.names_)
+    position = dict(zip(names, explain.columns, strict=True))
     for i, (row, picked) in enumerate(zip(batch.to_pylist(), explained.to_pylist(), strict=True)):
-        chosen = [(picked[name], row[position[picked[name]]]) for name in features]
-        cells = [str(row[name]) for name in explain.keep] + [f"{n} = {_short(v)}" for n, v in chosen]
+        chosen = [_with_value(picked[name], row, position) for name in features]
+        cells = [str(row[name]) for name in explain.keep] + chosen
         grid.add_row(*map(Text, [str(i), *cells]))  # not str: names may look like markup
     # A pipe has no width to fit into.
     Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)
@@ -420,9 +416,14 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
 
 def _note_ignored(columns: Sequence[str], by: str) -> None:
     if columns:
-        from l2x.scale.tables import some
+        from l2x.errors import some
 
         say("note:", f"columns that {by} does not know are ignored: {some(columns)}", style="bold")
+
+
+def _with_value(name: str, row: dict[str, Any], position: dict[str, str]) -> str:
+    """A selected column with its value; a group of columns has none."""
+    return f"{name} = {_short(row[position[name]])}" if name in position else name
 
 
 def _short(value: Any) -> str:

@@ -125,6 +125,17 @@ class Explanation:
     def _repr_html_(self) -> str:
         return self.to_html()
 
+    def to_shap(self) -> Any:
+        """A `shap.Explanation` that shap's plots draw: shap.plots.bar, beeswarm, waterfall.
+
+        Its values are how far a selected feature's score stands above the best that was not selected (above
+        the lowest, where all are), and zero for the rest. They rank; they do not add up to the prediction as
+        Shapley values do, and the base value is zero.
+        """
+        from l2x.neighbours import shap_explanation
+
+        return shap_explanation(self)
+
     def plot(self, path: str | Path | None = None) -> Figure:
         """How often each feature was selected; for a single row, its scores; or as the view shows its inputs,
         such as images with their selected patches. Saved if a path is given."""

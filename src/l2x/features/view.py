@@ -90,6 +90,14 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `state`."""
 
+    def unseen(self, x: Tensor) -> dict[str, int]:
+        """Per name, how many encoded inputs hold something that the training inputs never had."""
+        return {}
+
+    def spread(self, values: Array) -> Array:
+        """Values of features, (n, d), over the inputs that they are made of; it broadcasts to their shape."""
+        return values
+
     def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
         """How inputs of this kind are drawn with what was selected; None for the usual bars."""
         return None

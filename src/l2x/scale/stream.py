@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from l2x.errors import InputError
+from l2x.errors import InputError, some
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
-from l2x.scale.tables import Table, some, table_writer
+from l2x.scale.tables import Table, table_writer
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,13 @@ def match_columns(
     table.require(keep, "--keep")
     view = explainer.features_
     offered = [name for name in table.columns if name not in drop]
-    missing = [name for name in view.names_ if name not in offered]
+    wanted: list[str] = getattr(view, "column_names_", view.names_)  # groups of columns have other names
+    missing = [name for name in wanted if name not in offered]
     if missing and not getattr(view, "has_names_", True):
         offered = [name for name in offered if name not in keep]
-        if len(offered) != view.d:
+        if len(offered) != len(wanted):
             raise InputError(
-                f"The explainer was fitted on {view.d} columns without names; '{table.path}' has "
+                f"The explainer was fitted on {len(wanted)} columns without names; '{table.path}' has "
                 f"{len(offered)}: {some(offered)}. Leave columns out with --drop."
             )
         return offered, []
@@ -94,7 +95,7 @@ def match_columns(
             f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
             f"it has {some(offered)}."
         )
-    return list(view.names_), [name for name in offered if name not in view.names_ and name not in keep]
+    return list(wanted), [name for name in offered if name not in wanted and name not in keep]
 
 
 def selection_columns(explanation: Explanation) -> dict[str, pa.Array]:

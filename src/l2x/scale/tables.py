@@ -9,14 +9,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from l2x.errors import InputError
+from l2x.errors import InputError, some
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Format = Literal["csv", "parquet"]
 
@@ -110,6 +113,25 @@ class Table:
                 yield from reader
 
 
+def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
+    """The table's columns without the dropped ones; just the `known` ones if they are all there."""
+    columns = [name for name in table.columns if name not in drop]
+    if known and set(known) <= set(columns):
+        columns = list(known)
+    if not columns:
+        raise InputError(f"No column of '{table.path}' is left to explain with.")
+    return columns
+
+
+def read_sample(path: Path, rows: int, *, known: Sequence[str] | None, seed: int) -> pd.DataFrame:
+    """At most `rows` rows of a table on disk, drawn at random, with the columns that a model knows."""
+    table = Table(path)
+    frame: pd.DataFrame = sample_rows(table.batches(known_columns(table, known)), rows, seed=seed).to_pandas(
+        ignore_metadata=True
+    )
+    return frame
+
+
 def sample_rows(batches: Iterable[pa.RecordBatch], n: int, *, seed: int) -> pa.Table:
     """n rows at random (all, if there are fewer) in file order, in one pass that holds some 2 n at most.
 
@@ -190,12 +212,6 @@ def format_of(path: Path) -> Format:
     if suffix == ".parquet":
         return "parquet"
     raise InputError(f"'{path}' is neither a .csv nor a .parquet file.")
-
-
-def some(names: Sequence[str]) -> str:
-    """At most five names, so that an error stays one sentence."""
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown}, ... ({len(names)} in all)"
 
 
 class _ParquetWriter:
