@@ -48,8 +48,14 @@ SAMPLERS = ("ConcreteMax", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAtte
 
 def save(explainer: Explainer, path: str | Path) -> Path:
     """Write the fitted explainer; an older file at `path` stays intact until the new one is complete."""
-    explainer._check_fitted()
     path = Path(path)
+    write_atomically(path, as_bytes(explainer))
+    return path
+
+
+def as_bytes(explainer: Explainer) -> bytes:
+    """The content of the file."""
+    explainer._check_fitted()
     learned, view_arrays = explainer.features_.state()
     tensors = {f"view.{name}": np.ascontiguousarray(array) for name, array in view_arrays.items()}
     tensors |= _weights("selector", explainer.selector_)
@@ -75,8 +81,7 @@ def save(explainer: Explainer, path: str | Path) -> Path:
     }
     settings = json.loads(json.dumps(settings, default=_plain))
     header = {"format": FORMAT, "sha256": _checksum(settings, tensors), "explainer": settings}
-    write_atomically(path, tensor_bytes(tensors, metadata={"l2x": json.dumps(header)}))
-    return path
+    return bytes(tensor_bytes(tensors, metadata={"l2x": json.dumps(header)}))
 
 
 def load(

@@ -190,12 +190,16 @@ def explain(
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Batches explained at a time; by default one per processor.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Explain every row of DATA. The model is not needed; a file of any size streams through.
 
     OUT has the kept columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
-    when it is complete. Columns are matched by name; columns that the explainer does not know are ignored.
+    when it is complete; until then OUT.parts keeps what was done, and the same command goes on from there.
+    Columns are matched by name; columns that the explainer does not know are ignored.
 
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
@@ -219,14 +223,20 @@ def explain(
     if output.exists() and output.samefile(data):
         raise InputError(f"OUT is DATA, '{data}': choose another name, or the rows would be lost.")
     check_writable(output)
-    started = time.perf_counter()
+    started, heard = time.perf_counter(), list[int]()
     with rows_bar(visible=not quiet) as report:
-        done = explain_table(batches, table, output, batch_rows=batch_rows, report=report)
+
+        def listen(rows: int, share: float) -> None:
+            if rows and not heard and not quiet:
+                say("note:", f"{rows:,} rows were explained before; going on from there.", style="bold")
+            heard.append(rows)
+            report(rows, share)
+
+        done = explain_table(batches, table, output, batch_rows=batch_rows, workers=workers, report=listen)
     seconds = time.perf_counter() - started
     if not quiet:
-        typer.echo(
-            f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({done / seconds:,.0f} rows/s)"
-        )
+        speed = (done - heard[0]) / seconds
+        typer.echo(f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({speed:,.0f} rows/s)")
 
 
 @app.command(rich_help_panel=EXPLAINING)

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
 from l2x.blackbox import BlackBox, as_black_box, batches
-from l2x.errors import InputError, NotFittedError
+from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.view import Array, View
@@ -199,8 +199,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The k features that decided each answer: one forward pass, no model needed.
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
-        the training rows did not have are treated as saying nothing, and counted in a warning.
+        the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
+        warning says so.
         """
+        explanation = self.explain_quietly(X, k)
+        warn_unseen(explanation.unseen, stacklevel=3)
+        return explanation
+
+    def explain_quietly(self, X: Any, k: int | None = None) -> Explanation:
+        """`explain` for callers that add up `unseen` over many batches and warn once."""
         self._check_fitted()
         view = self.features_
         X = view.check(X)
@@ -213,10 +220,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
                 scores[rows] = self.selector_(x).cpu().numpy()
                 unseen.update(view.unseen(x))
-        if unseen:
-            counts = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.most_common(5))
-            warnings.warn(f"Categories that the training rows did not have: {counts}.", stacklevel=2)
-        return Explanation(scores, k, view.names_, inputs=X, view=view)
+        return Explanation(scores, k, view.names_, inputs=X, view=view, unseen=unseen)
 
     def transform(self, X: Any) -> Array:
         """What was selected, for pipelines: (n, d), True for the k features of each row."""
@@ -349,6 +353,14 @@ def _network(given: nn.Module | Mapping[str, Any] | None, build: Any) -> nn.Modu
         return copy.deepcopy(given)
     network: nn.Module = build(**(given or {}))
     return network
+
+
+def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:
+    """Say that categories turned up which the training rows did not have, and how often."""
+    if unseen:
+        most = sorted(unseen.items(), key=lambda item: -item[1])
+        counts = some([f"{name} ({count:,} rows)" for name, count in most])
+        warnings.warn(f"Categories that the training rows did not have: {counts}.", stacklevel=stacklevel)
 
 
 def pick_device(name: str) -> torch.device:

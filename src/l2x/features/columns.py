@@ -324,9 +324,9 @@ class Columns(View):
     def _matrix(self, X: Any, *, first_row: int) -> Array:
         """Numbers and codes of a checked table, (n, d) floats; NaN only where a column may miss."""
         matrix = self._array_matrix(X) if isinstance(X, np.ndarray) else self._frame_matrix(X)
-        bad = ~np.isfinite(matrix)
-        if not bad.any():
+        if np.isfinite(matrix.sum()):  # then every cell is: the usual case, without an array of booleans
             return matrix
+        bad = ~np.isfinite(matrix)
         bad[:, self.gaps_] &= ~np.isnan(matrix[:, self.gaps_])
         if bad.any():
             row, column = np.argwhere(bad)[0]

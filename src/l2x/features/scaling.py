@@ -50,7 +50,9 @@ class Scaling:
         return cls(mean, centre, scale)
 
     def standard(self, matrix: Array) -> Array:
-        return np.clip((matrix - self.centre) / self.scale, -LIMIT, LIMIT)
+        standard = matrix - self.centre
+        standard /= self.scale
+        return np.clip(standard, -LIMIT, LIMIT, out=standard)
 
     def arrays(self) -> dict[str, Any]:
         return {"mean": self.mean, "centre": self.centre, "scale": self.scale}
