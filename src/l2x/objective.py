@@ -36,6 +36,10 @@ class Response(Protocol):
         """A black box's own (encoded) answers as if a predictor had given them."""
         ...
 
+    def to_answers(self, outputs: Tensor) -> Tensor:
+        """The inverse: what a predictor says, as training targets for another."""
+        ...
+
 
 @dataclass(frozen=True)
 class Categorical:
@@ -52,6 +56,9 @@ class Categorical:
     def from_answers(self, answers: Tensor) -> Tensor:
         # A model that is certain and wrong must not weigh infinitely: floor at one in a million.
         return answers.clamp_min(1e-6).log()
+
+    def to_answers(self, outputs: Tensor) -> Tensor:
+        return torch.softmax(outputs, dim=-1)
 
 
 @dataclass(frozen=True)
@@ -81,3 +88,6 @@ class Gaussian:
 
     def from_answers(self, answers: Tensor) -> Tensor:
         return answers
+
+    def to_answers(self, outputs: Tensor) -> Tensor:
+        return outputs

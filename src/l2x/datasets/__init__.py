@@ -1,6 +1,19 @@
 """Data with which explainers are compared."""
 
+from l2x.datasets.glove import glove
+from l2x.datasets.imdb import TextData, imdb
 from l2x.datasets.mnist import ImageData, mnist, small_digits
 from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, synthetic
 
-__all__ = ["SETS", "ImageData", "SyntheticData", "SyntheticModel", "mnist", "small_digits", "synthetic"]
+__all__ = [
+    "SETS",
+    "ImageData",
+    "SyntheticData",
+    "SyntheticModel",
+    "TextData",
+    "glove",
+    "imdb",
+    "mnist",
+    "small_digits",
+    "synthetic",
+]

@@ -169,7 +169,7 @@ class Columns(View):
         counts = {self.names_[place]: int((x[:, place] == UNSEEN).sum()) for place in self.levels_}
         return {name: count for name, count in counts.items() if count}
 
-    def selector(self, **options: Any) -> nn.Module:
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
         return ColumnSelector(self.d, **(self.selector_inputs() | options))
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:

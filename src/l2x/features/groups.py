@@ -83,7 +83,7 @@ class ColumnGroups(View):
     def has_names_(self) -> bool:
         return self.columns_.has_names_
 
-    def selector(self, **options: Any) -> nn.Module:
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
         return ColumnSelector(self.d, **(self.columns_.selector_inputs() | options))
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:

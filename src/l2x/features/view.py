@@ -36,6 +36,8 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     # How networks for such inputs are trained, by our recipe and by the paper's.
     plan: ClassVar[TrainingPlan] = TrainingPlan()
     paper_plan: ClassVar[TrainingPlan] = TrainingPlan.paper()
+    # Inputs that are encoded, explained or asked at a time: memory does not grow with their number.
+    rows_at_once: ClassVar[int] = 8192
 
     @property
     def d(self) -> int:
@@ -70,13 +72,25 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         """x̃_S of section 3.1: the encoded input with what is not selected set to zero."""
 
+    def selectable(self, x: Tensor) -> Tensor | None:
+        """(n, d): which features of encoded inputs may be selected; None for all. Padding may not."""
+        return None
+
+    def for_model(self, X: Any) -> Any:
+        """Whole inputs as the black box reads them."""
+        return X
+
     @abstractmethod
     def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
         """Raw inputs for the black box in which unselected features carry no information."""
 
     @abstractmethod
-    def selector(self, **options: Any) -> nn.Module:
-        """The default w_θ: encoded input -> (n, d) scores."""
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
+        """The default w_θ: encoded input -> (n, d) scores.
+
+        If it has a part called `reader`, (input, mask) -> (n, outputs), that part learns first to say what
+        the value says of random subsets.
+        """
 
     @abstractmethod
     def predictor(self, outputs: int, **options: Any) -> nn.Module:
@@ -97,6 +111,11 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def spread(self, values: Array) -> Array:
         """Values of features, (n, d), over the inputs that they are made of; it broadcasts to their shape."""
         return values
+
+    def names_in(self, X: Any, indices: Array) -> Array | None:
+        """What the features (n, k) are called in each input, such as the words of a text; None where they
+        are called the same in all."""
+        return None
 
     def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
         """How inputs of this kind are drawn with what was selected; None for the usual bars."""

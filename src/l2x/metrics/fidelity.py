@@ -9,7 +9,7 @@ import numpy as np
 from l2x.blackbox import BlackBox, as_black_box, batches
 from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
-from l2x.rows import ASK_BATCH, ask
+from l2x.rows import ask
 
 
 def posthoc_accuracy(
@@ -43,6 +43,7 @@ def _answers(
     rng = np.random.default_rng(0)
     whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
     part = [
-        black_box(view.remove(view.take(X, rows), mask[rows], rng=rng)) for rows in batches(len(X), ASK_BATCH)
+        black_box(view.remove(view.take(X, rows), mask[rows], rng=rng))
+        for rows in batches(len(X), view.rows_at_once)
     ]
     return whole.reshape(len(X), -1), np.concatenate(part)

@@ -19,10 +19,12 @@ MOST = 15
 LABEL_WIDTH = 0.07  # of a percentage, in units of the axis
 
 
-def plot_explanation(explanation: Explanation, path: str | Path | None = None) -> Figure:
+def plot_explanation(explanation: Explanation, path: str | Path | None = None, *, title: str = "") -> Figure:
     """How often each feature was selected; for a single row, its scores. Saved if a path is given."""
     with style():
         figure = _one_row(explanation) if len(explanation) == 1 else _frequencies(explanation)
+        if title:
+            figure.suptitle(title, x=0.012, horizontalalignment="left")
     if path is not None:
         save_figure(figure, path)
     return figure
