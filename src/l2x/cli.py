@@ -223,12 +223,16 @@ def explain(
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Batches explained at a time; by default one per processor.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Explain every row of DATA. The model is not needed; a file of any size streams through.
 
     OUT has the kept columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
-    when it is complete. Columns are matched by name; columns that the explainer does not know are ignored.
+    when it is complete; until then OUT.parts keeps what was done, and the same command goes on from there.
+    Columns are matched by name; columns that the explainer does not know are ignored.
 
     Of texts, feature_1 .. feature_k are the words or sentences themselves.
 
@@ -254,14 +258,20 @@ def explain(
     if output.exists() and output.samefile(data):
         raise InputError(f"OUT is DATA, '{data}': choose another name, or the rows would be lost.")
     check_writable(output)
-    started = time.perf_counter()
+    started, heard = time.perf_counter(), list[int]()
     with rows_bar(visible=not quiet) as report:
-        done = explain_table(batches, table, output, batch_rows=batch_rows, report=report)
+
+        def listen(rows: int, share: float) -> None:
+            if rows and not heard and not quiet:
+                say("note:", f"{rows:,} rows were explained before; going on from there.", style="bold")
+            heard.append(rows)
+            report(rows, share)
+
+        done = explain_table(batches, table, output, batch_rows=batch_rows, workers=workers, report=listen)
     seconds = time.perf_counter() - started
     if not quiet:
-        typer.echo(
-            f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({done / seconds:,.0f} rows/s)"
-        )
+        speed = (done - heard[0]) / seconds
+        typer.echo(f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({speed:,.0f} rows/s)")
 
 
 @app.command(rich_help_panel=EXPLAINING)
@@ -407,18 +417,12 @@ def _load_model(spec: str) -> BlackBox:
 
 def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, quiet: bool) -> list[str]:
     """The table's columns without the dropped ones; if the model knows its columns' names, just those."""
-    from l2x.errors import InputError
+    from l2x.scale.tables import known_columns
 
     table.require(drop, "--drop")
-    columns = [name for name in table.columns if name not in drop]
-    owner = getattr(black_box.predict, "__self__", None)
-    known = [str(name) for name in getattr(owner, "feature_names_in_", ())]
-    if known and set(known) <= set(columns):
-        if not quiet:
-            _note_ignored([name for name in columns if name not in known], "the model")
-        columns = known
-    if not columns:
-        raise InputError(f"No column of '{table.path}' is left to explain with.")
+    columns = known_columns(table, black_box.columns, drop)
+    if not quiet:
+        _note_ignored([n for n in table.columns if n not in columns and n not in drop], "the model")
     return columns
 
 
@@ -481,10 +485,12 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
     grid = Grid(box=None, header_style="bold", pad_edge=False)
     for title in ["row", *explain.keep, *(f"{rank + 1}." for rank in range(len(features)))]:
         grid.add_column(title, overflow="fold")
-    position = dict(zip(explain.explainer.features_.names_, explain.columns, strict=True))
+    view = explain.explainer.features_
+    names: list[str] = getattr(view, "column_names_", view.names_)
+    position = dict(zip(names, explain.columns, strict=True))
     for i, (row, picked) in enumerate(zip(batch.to_pylist(), explained.to_pylist(), strict=True)):
-        chosen = [(picked[name], row[position[picked[name]]]) for name in features]
-        cells = [str(row[name]) for name in explain.keep] + [f"{n} = {_short(v)}" for n, v in chosen]
+        chosen = [_with_value(picked[name], row, position) for name in features]
+        cells = [str(row[name]) for name in explain.keep] + chosen
         grid.add_row(*map(Text, [str(i), *cells]))  # not str: names may look like markup
     console.print(grid)
 
@@ -509,9 +515,14 @@ def _text_grid(explain: Any, batch: Any, *, colour: bool) -> Any:
 
 def _note_ignored(columns: Sequence[str], by: str) -> None:
     if columns:
-        from l2x.scale.tables import some
+        from l2x.errors import some
 
         say("note:", f"columns that {by} does not know are ignored: {some(columns)}", style="bold")
+
+
+def _with_value(name: str, row: dict[str, Any], position: dict[str, str]) -> str:
+    """A selected column with its value; a group of columns has none."""
+    return f"{name} = {_short(row[position[name]])}" if name in position else name
 
 
 def _short(value: Any) -> str:

@@ -85,7 +85,7 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on standard error that shows rows and rows per second."""
+    """A progress bar on standard error that shows rows and rows per second, from the first report on."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -99,10 +99,13 @@ def rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
         disable=not visible,
     )
     task = bar.add_task("explaining", total=1.0, note="")
-    started = time.perf_counter()
+    first: tuple[float, int] | None = None
 
     def report(rows: int, share: float) -> None:
-        speed = rows / (time.perf_counter() - started)
+        nonlocal first
+        now = time.perf_counter()
+        began, before = first = first or (now, rows)
+        speed = (rows - before) / max(now - began, 1e-9)
         bar.update(task, completed=share, note=f"{rows:,} rows, {speed:,.0f} rows/s")
 
     with bar:
