@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from l2x import baselines, datasets, metrics
     from l2x.artifact import load
     from l2x.blackbox import as_black_box
+    from l2x.card import ReportCard, report_card
     from l2x.errors import (
         ArtifactError,
         BlackBoxError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from l2x.features.columns import Columns
     from l2x.features.patches import Patches
     from l2x.sampling import ConcreteMax, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
+    from l2x.size import choose_k
     from l2x.training import Phase, TrainingPlan
     from l2x.yardstick import oracle
 
@@ -44,8 +46,11 @@ _HOME = {
     "TrainingPlan": "training",
     "Phase": "training",
     "as_black_box": "blackbox",
+    "choose_k": "size",
     "load": "artifact",
     "oracle": "yardstick",
+    "ReportCard": "card",
+    "report_card": "card",
     "L2XError": "errors",
     "InputError": "errors",
     "BlackBoxError": "errors",
@@ -73,15 +78,18 @@ __all__ = [
     "PlackettLuce",
     "Reinforce",
     "RelaxedTopK",
+    "ReportCard",
     "SoftAttention",
     "TrainingPlan",
     "__version__",
     "as_black_box",
     "baselines",
+    "choose_k",
     "datasets",
     "load",
     "metrics",
     "oracle",
+    "report_card",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import narwhals as nw
 import numpy as np
@@ -19,6 +19,8 @@ Removal = Literal["mean", "zero", "resample"]
 # Rows kept to resample from: enough for a smooth average, small enough to travel in an artifact.
 BACKGROUND_ROWS = 512
 QUANTILE_ROWS = 100_000
+# Small noise, in standard deviations of a column.
+JITTER = 0.05
 
 
 class Columns(View):
@@ -46,6 +48,7 @@ class Columns(View):
     # Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
     paper_selector: ClassVar[dict[str, Any]] = {"hidden": (200, 200), "activation": "relu", "prior": False}
     paper_predictor: ClassVar[dict[str, Any]] = {"hidden": (200, 200, 200), "activation": "relu"}
+    removals: ClassVar[tuple[str, ...]] = get_args(Removal)
 
     def __init__(
         self,
@@ -112,6 +115,10 @@ class Columns(View):
             rng = rng or np.random.default_rng(0)
             fill = self.background_[rng.integers(len(self.background_), size=len(matrix))]
         return self._like(X, np.where(mask, matrix, fill))
+
+    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
+        matrix = self._matrix(X, first_row=0)
+        return self._like(X, matrix + JITTER * self.scale_ * rng.standard_normal(matrix.shape))
 
     def selector(self, **options: Any) -> nn.Module:
         return ColumnSelector(self.d, **options)
