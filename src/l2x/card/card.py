@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from l2x.metrics.bootstrap import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Finding = Literal["encodes", "none", "uncertain"]
+COLOURS: dict[Finding, str] = {"encodes": "red", "none": "green", "uncertain": "yellow"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class ReportCard:
     ----------
     name : of the method
     task, rows, features, k : what was measured, on how many rows
-    encodes : the verdict
+    finding : "encodes", "none" (no encoding found) or "uncertain" (the judge is too weak to tell)
     verdict : the same in a sentence
     parts : fidelity, judge, encoding, information, stability, truth (where it is known), cost
     curve : (k, bits or nats captured) pairs, with intervals
@@ -69,10 +72,15 @@ class ReportCard:
     rows: int
     features: int
     k: int
-    encodes: bool
+    finding: Finding
     verdict: str
     parts: Sequence[Part]
     curve: Sequence[tuple[int, Estimate]] = field(default_factory=tuple)
+
+    @property
+    def encodes(self) -> bool:
+        """Whether the places were found to carry a code."""
+        return self.finding == "encodes"
 
     def __getitem__(self, key: str) -> Part:
         """A part by its key: `card["fidelity"]`."""
@@ -88,7 +96,7 @@ class ReportCard:
         from rich.console import Console
 
         buffer = StringIO()
-        self._print(Console(file=buffer, width=110, color_system=None))
+        Console(file=buffer, width=110, color_system=None).print(self)
         return buffer.getvalue()
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
@@ -106,7 +114,7 @@ class ReportCard:
             for entry in part.entries:
                 table.add_row(Text(f"  {entry.label}"), Text(entry.text), Text(entry.meaning))
         yield table
-        yield Text(f"\n{self.verdict}", style="bold red" if self.encodes else "bold green")
+        yield Text(f"\n{self.verdict}", style=f"bold {COLOURS[self.finding]}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python, ready for JSON."""
@@ -116,7 +124,7 @@ class ReportCard:
             "rows": self.rows,
             "features": self.features,
             "k": self.k,
-            "encodes": self.encodes,
+            "finding": self.finding,
             "verdict": self.verdict,
             "parts": {
                 part.key: {entry.key: entry.estimate.to_dict() for entry in part.entries} for part in self.parts
@@ -142,6 +150,3 @@ class ReportCard:
         from l2x.plots.card import plot_card
 
         return plot_card(self, path)
-
-    def _print(self, console: Any) -> None:
-        console.print(self)

@@ -1,6 +1,19 @@
 """Data with which explainers are compared."""
 
+from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseModel, invase
 from l2x.datasets.mnist import ImageData, mnist, small_digits
 from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, synthetic
 
-__all__ = ["SETS", "ImageData", "SyntheticData", "SyntheticModel", "mnist", "small_digits", "synthetic"]
+__all__ = [
+    "INVASE_SETS",
+    "SETS",
+    "ImageData",
+    "InvaseData",
+    "InvaseModel",
+    "SyntheticData",
+    "SyntheticModel",
+    "invase",
+    "mnist",
+    "small_digits",
+    "synthetic",
+]

@@ -53,7 +53,7 @@ def plot_card(card: ReportCard, path: str | Path | None = None) -> Figure:
         figure, (left, right) = new_figure(3.4, columns=2, title=f"Report card: {card.name}")
         _plot_agreement(left, card)
         _plot_curve(right, card)
-        note(figure, "Bars: 95 % bootstrap intervals. " + ("It encodes." if card.encodes else "No encoding found."))
+        note(figure, "Bars: 95 % bootstrap intervals. " + card.verdict.partition(":")[0].capitalize() + ".")
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -97,13 +97,13 @@ def _plot_curve(axes: Axes, card: ReportCard) -> None:
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, labelcolor=MUTED)
     axes.set_xlabel("features selected, k", loc="left")
-    axes.set_title("bits captured (dashed: all there are)")
+    axes.set_title("bits in the selection, of all (dashed)")
 
 
 def _section(part: Part) -> Section:
-    rows = [[entry.label.strip(), entry.text, entry.meaning] for entry in part.entries]
+    rows = [[entry.label.replace("  ", "· "), entry.text, entry.meaning] for entry in part.entries]
     text = [WHAT[part.key]] + ([part.remark] if part.remark else [])
-    return Section(part.title, text, table=(["", "", ""], rows) if rows else None)
+    return Section(part.title, text, table=(["figure", "value and interval", "how to read it"], rows) if rows else None)
 
 
 def _entry(card: ReportCard, part: str, key: str) -> Entry | None:
