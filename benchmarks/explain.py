@@ -18,8 +18,7 @@ import torch
 import l2x
 from l2x.datasets import synthetic
 from l2x.experiments.results import machine
-from l2x.explainer import EXPLAIN_BATCH
-from l2x.features.view import as_tensor
+from l2x.features.view import View, as_tensor
 from l2x.training import Phase
 
 
@@ -55,7 +54,7 @@ def main() -> None:
     @torch.inference_mode()
     def forward() -> list[torch.Tensor]:
         """In the same batches as `explain`: faster than all rows at once, which leave the cache."""
-        return [network(rows) for rows in tensor.split(EXPLAIN_BATCH)]
+        return [network(rows) for rows in tensor.split(View.rows_at_once)]
 
     @torch.inference_mode()
     def forward_one() -> torch.Tensor:

@@ -367,5 +367,7 @@ def test_as_a_process_with_ctrl_c(folder: Folder) -> None:
 
 def test_data_fetch_says_where_it_is_and_what_is_missing(folder: Folder, tmp_path: Path) -> None:
     told = folder.run("data", "fetch", "mnist", "--from", tmp_path, "--quiet", code=1)
-    assert "does not hold MNIST: there is no train-images-idx3-ubyte." in " ".join(told.stderr.split())
+    assert "does not hold the data set 'mnist': there is no train-images-idx3-ubyte." in " ".join(
+        told.stderr.split()
+    )
     folder.run("data", "fetch", "letters", code=2)

@@ -77,7 +77,9 @@ def test_paper_settings() -> None:
     assert explainer.training.selector.optimizer == "rmsprop"
     assert explainer.training.selector.learning_rate == 1e-3
     view = explainer.features.fit(np.zeros((2, 7)))
-    linear = [m for m in explainer.build_selector(view).modules() if isinstance(m, torch.nn.Linear)]
+    linear = [
+        m for m in explainer.build_selector(view, Categorical(2)).modules() if isinstance(m, torch.nn.Linear)
+    ]
     assert [layer.out_features for layer in linear] == [200, 200, 7]
     predictor = explainer.build_predictor(view, Categorical(2))
     linear = [m for m in predictor.modules() if isinstance(m, torch.nn.Linear)]
@@ -225,14 +227,14 @@ def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray) -> None:
     many = np.concatenate([table] * 40)  # 24,000 rows: three batches of questions
 
     def fails_on_the_third(X: np.ndarray) -> np.ndarray:
-        if len(X) < 10_000:
+        if len(X) < l2x.Columns.rows_at_once:
             raise ConnectionError("the server went away")
         return one_column(X)
 
     explainer.set_params(model=fails_on_the_third)
-    with pytest.raises(l2x.BlackBoxError, match="ConnectionError after 20000 rows") as caught:
+    with pytest.raises(l2x.BlackBoxError, match="ConnectionError after 16384 rows") as caught:
         explainer.fit(many)
-    assert np.allclose(caught.value.answers, one_column(many[:20_000]))
+    assert np.allclose(caught.value.answers, one_column(many[:16_384]))
     assert np.array_equal(explainer.explain(table).scores, before)
 
 

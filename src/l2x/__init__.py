@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from l2x.explanation import Explanation
     from l2x.features.columns import Columns
     from l2x.features.patches import Patches
-    from l2x.sampling import ConcreteMax, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
+    from l2x.features.sentences import Sentences
+    from l2x.features.words import Words
+    from l2x.sampling import ConcreteMax, ExactSum, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
     from l2x.size import choose_k
     from l2x.training import Phase, TrainingPlan
     from l2x.yardstick import oracle
@@ -38,7 +40,10 @@ _HOME = {
     "Explanation": "explanation",
     "Columns": "features.columns",
     "Patches": "features.patches",
+    "Words": "features.words",
+    "Sentences": "features.sentences",
     "ConcreteMax": "sampling",
+    "ExactSum": "sampling",
     "PlackettLuce": "sampling",
     "RelaxedTopK": "sampling",
     "Reinforce": "sampling",
@@ -67,6 +72,7 @@ __all__ = [
     "Columns",
     "ConcreteMax",
     "DataError",
+    "ExactSum",
     "Explainer",
     "Explanation",
     "InputError",
@@ -79,8 +85,10 @@ __all__ = [
     "Reinforce",
     "RelaxedTopK",
     "ReportCard",
+    "Sentences",
     "SoftAttention",
     "TrainingPlan",
+    "Words",
     "__version__",
     "as_black_box",
     "baselines",

@@ -30,7 +30,9 @@ from l2x.errors import ArtifactError, InputError
 from l2x.explainer import Explainer
 from l2x.features.columns import Columns
 from l2x.features.patches import Patches
+from l2x.features.sentences import Sentences
 from l2x.features.view import Array, View
+from l2x.features.words import Words
 from l2x.objective import Categorical, Gaussian, Response
 from l2x.training import Phase, TrainingPlan
 from l2x.values import ModelValue, NetworkValue
@@ -40,9 +42,14 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
-VIEWS: dict[str, type[View]] = {"Columns": Columns, "Patches": Patches}
+VIEWS: dict[str, type[View]] = {
+    "Columns": Columns,
+    "Patches": Patches,
+    "Words": Words,
+    "Sentences": Sentences,
+}
 RESPONSES: dict[str, Any] = {"Categorical": Categorical, "Gaussian": Gaussian}
-SAMPLERS = ("ConcreteMax", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
+SAMPLERS = ("ConcreteMax", "ExactSum", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -179,7 +186,9 @@ def _rebuild(
     response = _response(settings["response"])
     place = pick_device(device)
     _check_module("selector", settings["selector"], selector)
-    explainer.selector_ = _with_weights(explainer.build_selector(view), "selector", tensors).to(place)
+    explainer.selector_ = _with_weights(explainer.build_selector(view, response), "selector", tensors).to(
+        place
+    )
     if settings["value"] == "model":
         explainer.value_ = ModelValue(
             None if model is None else explainer._black_box(), response, seed=explainer.seed

@@ -289,6 +289,8 @@ app.add_typer(experiments.app, name="reproduce", rich_help_panel=REPRODUCING)
 
 
 class DataName(StrEnum):
+    glove = "glove"
+    imdb = "imdb"
     mnist = "mnist"
 
 
@@ -297,23 +299,33 @@ def fetch(
     name: Annotated[DataName, typer.Argument(help="Which data set.", show_default=False)],
     folder: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FOLDER", help="Take the publisher's files from here."),
+        typer.Option(
+            "--from", metavar="FOLDER", help="Take the publisher's files, packed or not, from here."
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Fetch a data set into the cache (`$L2X_DATA`, or l2x in your cache folder) and check it.
 
-    Example:  `l2x data fetch mnist`
+    Example:  `l2x data fetch imdb`
     """
+    from l2x.datasets import glove, imdb, mnist
     from l2x.datasets.fetching import data_folder
-    from l2x.datasets.mnist import mnist
 
-    train = mnist(None, split="train", folder=folder, progress=not quiet)
-    test = mnist(None, split="test", progress=not quiet)
+    progress = not quiet
+    if name is DataName.glove:
+        content = f"{len(glove(folder=folder, progress=progress)[0]):,} word vectors"
+    elif name is DataName.imdb:
+        reviews = [imdb("train", folder=folder, progress=progress), imdb("test", progress=progress)]
+        content = f"{sum(map(len, reviews)):,} reviews"
+    else:
+        images = [
+            mnist(None, split="train", folder=folder, progress=progress),
+            mnist(None, split="test", progress=progress),
+        ]
+        content = f"{sum(map(len, images)):,} images"
     if not quiet:
-        typer.echo(
-            f"{name.value}      {data_folder() / name.value}: {len(train) + len(test):,} images, checked"
-        )
+        typer.echo(f"{name.value:<10}{data_folder() / name.value}: {content}, checked")
 
 
 def _print_figures(figures: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from l2x.features.columns import Columns
 from l2x.features.view import Array, View
 from l2x.objective import Gaussian, Response
 from l2x.rows import TrainingRows, prepare
-from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, top_k
+from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, only_selectable, top_k
 from l2x.training import History, TrainingPlan, optimise
 from l2x.values import (
     FittedValue,
@@ -29,12 +29,10 @@ from l2x.values import (
     Value,
     ValueName,
     check_compatible,
+    fit_reader,
     fit_surrogate,
     log_value,
 )
-
-# Rows explained at a time: large enough to fill the cores, small enough that memory does not grow with n.
-EXPLAIN_BATCH = 8192
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -156,11 +154,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         # Initial weights and dropout draw from torch's global generator: seed it here, restore it after.
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            selector = self.build_selector(view).to(device)
+            selector = self.build_selector(view, response).to(device)
             value = self._value(data, device)
             if self.value == "surrogate":
                 assert isinstance(value, NetworkValue)
                 fit_surrogate(value, data, k=k, plan=plan, generator=generator, history=history)
+            reader = getattr(selector, "reader", None)
+            if self.value != "joint" and isinstance(reader, nn.Module):
+                fit_reader(reader, value, data, plan=plan, generator=generator, history=history)
             finished = _fit_selector(
                 selector, value, data, k=k, sampler=sampler, plan=plan, generator=generator, history=history
             )
@@ -188,9 +189,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next(self.selector_.parameters()).device
         with torch.inference_mode():
-            for rows in batches(len(X), EXPLAIN_BATCH):
+            for rows in batches(len(X), view.rows_at_once):
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
-                scores[rows] = self.selector_(x).cpu().numpy()
+                found = only_selectable(self.selector_(x), view.selectable(x), never=-torch.inf)
+                scores[rows] = found.cpu().numpy()
         return Explanation(scores, k, view.names_, inputs=X, view=view)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -229,9 +231,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             return ModelValue(data.black_box, response, seed=self.seed)
         return NetworkValue(self.build_predictor(view, response).to(device), response)
 
-    def build_selector(self, view: View) -> nn.Module:
+    def build_selector(self, view: View, response: Response) -> nn.Module:
         """A new w_θ for this view."""
-        return _network(self.selector, view.selector)
+        return _network(self.selector, lambda **options: view.selector(response.outputs, **options))
 
     def build_predictor(self, view: View, response: Response) -> nn.Module:
         """A new g_α. The paper's sees x̃_S alone; a surrogate also sees S, to tell absent from zero."""
@@ -258,7 +260,7 @@ def _fit_selector(
 
     def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]
-        scores = selector(rows.x)
+        scores = only_selectable(selector(rows.x), rows.view.selectable(rows.x))
         return sampler.objective(scores, k, lambda masks: log_value(value, rows, masks), generator, progress)
 
     def validate(candidate: nn.Module) -> Tensor:
@@ -266,7 +268,8 @@ def _fit_selector(
         assert isinstance(candidate, nn.ModuleDict)
         q = NetworkValue(candidate["predictor"], value.response) if "predictor" in candidate else value
         with torch.no_grad():
-            masks = k_hot(top_k(candidate["selector"](held.x), k), held.view.d)
+            scores = only_selectable(candidate["selector"](held.x), held.view.selectable(held.x))
+            masks = k_hot(top_k(scores, k), held.view.d)
             return log_value(q, held, masks[None])[0]
 
     networks.train()

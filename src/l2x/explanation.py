@@ -60,15 +60,21 @@ class Explanation:
 
     @cached_property
     def mask(self) -> Array:
-        """(n, d) booleans, exactly k of them True in each row."""
+        """(n, d) booleans, exactly k of them True in each row; fewer where a text has fewer words."""
         mask = np.zeros(self.scores.shape, dtype=bool)
-        np.put_along_axis(mask, self.indices, values=True, axis=1)
+        np.put_along_axis(mask, self.indices, values=self.selected, axis=1)
         return mask
 
     @property
+    def selected(self) -> Array:
+        """(n, k): whether there is something at `indices`: what may not be selected has the score -inf."""
+        found: Array = np.take_along_axis(self.scores, self.indices, axis=1) > -np.inf
+        return found
+
+    @property
     def names(self) -> list[list[str]]:
-        """The k selected names of each row, best first."""
-        return [[self.feature_names[i] for i in row] for row in self.indices]
+        """The k selected names of each row, best first; of a text, its words."""
+        return [names[there].tolist() for names, there in zip(self._names, self.selected, strict=True)]
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -92,7 +98,8 @@ class Explanation:
 
         The frame is of the library that the input came in (pandas for arrays), with its index.
         """
-        names = np.asarray(self.feature_names, dtype=object)[self.indices]
+        names = self._names
+        names[~self.selected] = None
         scores = np.take_along_axis(self.scores, self.indices, axis=1)
         columns: dict[str, Any] = {f"feature_{j + 1}": names[:, j].tolist() for j in range(self.k)}
         columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
@@ -107,11 +114,11 @@ class Explanation:
         return [
             {
                 "features": [
-                    {"index": int(i), "name": str(self.feature_names[i]), "score": float(row[i])}
-                    for i in picked
+                    {"index": int(i), "name": str(name), "score": float(row[i])}
+                    for i, name in zip(picked, names, strict=False)  # what is not there comes last
                 ]
             }
-            for row, picked in zip(self.scores, self.indices, strict=True)
+            for row, picked, names in zip(self.scores, self.indices, self.names, strict=True)
         ]
 
     def to_html(self, *, rows: int = 20) -> str:
@@ -132,6 +139,14 @@ class Explanation:
 
         shown = None if self.view is None else self.view.figure_of(self, path)
         return plot_explanation(self, path=path) if shown is None else shown
+
+    @property
+    def _names(self) -> Array:
+        """(n, k) names, also of what is not there."""
+        own = None
+        if self.view is not None and self.inputs is not None:
+            own = self.view.names_in(self.inputs, self.indices)
+        return np.asarray(self.feature_names, dtype=object)[self.indices] if own is None else own
 
 
 def ranked(scores: Array) -> Array:

@@ -40,6 +40,10 @@ class Response(Protocol):
         """KL(q || q') of each row, in nats, for two predictors' outputs."""
         ...
 
+    def to_answers(self, outputs: Tensor) -> Tensor:
+        """The inverse: what a predictor says, as training targets for another."""
+        ...
+
 
 @dataclass(frozen=True)
 class Categorical:
@@ -60,6 +64,9 @@ class Categorical:
     def divergence(self, outputs: Tensor, other: Tensor) -> Tensor:
         log_q = torch.log_softmax(outputs, dim=-1)
         return (log_q.exp() * (log_q - torch.log_softmax(other, dim=-1))).sum(-1)
+
+    def to_answers(self, outputs: Tensor) -> Tensor:
+        return torch.softmax(outputs, dim=-1)
 
 
 @dataclass(frozen=True)
@@ -92,3 +99,6 @@ class Gaussian:
 
     def divergence(self, outputs: Tensor, other: Tensor) -> Tensor:
         return 0.5 * (outputs - other).square().sum(-1)
+
+    def to_answers(self, outputs: Tensor) -> Tensor:
+        return outputs

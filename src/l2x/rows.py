@@ -16,8 +16,6 @@ from l2x.features.view import Array, View
 from l2x.objective import Categorical, Gaussian, Response
 from l2x.training import TrainingPlan, progress_bar
 
-ASK_BATCH = 10_000
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -49,9 +47,9 @@ def ask(black_box: BlackBox, view: View, X: Any, *, progress: bool) -> Array:
     answers: list[Array] = []
     n = len(X)
     with progress_bar("asking the model", n, visible=progress) as advance:
-        for rows in batches(n, ASK_BATCH):
+        for rows in batches(n, view.rows_at_once):
             try:
-                answers.append(black_box(view.take(X, rows)))
+                answers.append(black_box(view.for_model(view.take(X, rows))))
             except BlackBoxError as error:
                 error.answers = np.concatenate(answers) if answers else None
                 raise

@@ -1,7 +1,7 @@
 """How k-subsets are drawn from scores, and how the gradient of E[log q(y | x_S)] comes back to them.
 
     relaxed   ConcreteMax, RelaxedTopK, SoftAttention   gradient through the value: it must be differentiable
-    exact     PlackettLuce, Reinforce                   score function: the value may be any black box
+    exact     PlackettLuce, Reinforce, ExactSum         score function: the value may be any black box
 
 Each sampler has one verb, `objective(scores, k, log_value, generator, progress)`: a scalar to maximise whose
 gradient is the sampler's estimate. `log_value` maps masks (m, batch, d) to log q(y | x_S), (m, batch);
@@ -18,7 +18,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from l2x.errors import InputError
+
 LogValue = Callable[[Tensor], Tensor]
+
+# The score of what may not be selected, such as padding. Finite, so that sums over sorted scores stay so.
+NEVER = -1e9
 
 
 class Sampler(Protocol):
@@ -156,12 +161,29 @@ class PlackettLuce:
         # One scale for the rows at k and one for the rest: easy sizes must not drown the one asked for.
         _standardise(advantage[:, others:])
         _standardise(advantage[:, :others], self.other_weight)
-        start, end = self.explore
-        bonus = start ** (1 - progress) * end**progress if start > 0 else 0.0
-        # KL(uniform || softmax(scores)) = -mean log softmax + constant
-        spread = torch.log_softmax(scores, dim=-1).mean()
         # values.mean() carries the gradient of a value that still learns (joint training)
-        return (advantage * log_p).mean() + values.mean() + bonus * spread
+        return (advantage * log_p).mean() + values.mean() + _exploration(scores, self.explore, progress)
+
+
+@dataclass(frozen=True)
+class ExactSum:
+    """For k = 1 the expectation itself, Σ_i softmax(scores)_i log q(y | x_i): nothing is drawn.
+
+    It asks the value about every feature of a row, d times: for few features, such as sentences.
+    """
+
+    explore: tuple[float, float] = (0.03, 0.001)
+    needs_gradient = False
+
+    def objective(
+        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
+    ) -> Tensor:
+        if k != 1:
+            raise InputError(f"ExactSum is for k = 1, and k is {k}; use PlackettLuce().")
+        batch, d = scores.shape
+        masks = torch.eye(d, device=scores.device)[:, None].expand(d, batch, d)
+        expected = (torch.softmax(scores, dim=-1).T * log_value(masks)).sum(dim=0)
+        return expected.mean() + _exploration(scores, self.explore, progress)
 
 
 @dataclass(frozen=True)
@@ -197,6 +219,20 @@ def log_probability(scores: Tensor, order: Tensor, chosen: Tensor) -> Tensor:
     # Σ exp over the ranks j .. d, as a running sum from the back: stable however peaked the scores are.
     left = torch.logcumsumexp(ordered.flip(-1), dim=-1).flip(-1)
     return ((ordered - left) * chosen).sum(-1)
+
+
+def only_selectable(scores: Tensor, selectable: Tensor | None, never: float = NEVER) -> Tensor:
+    """The scores, with `never` where nothing can be selected."""
+    return scores if selectable is None else scores.masked_fill(~selectable, never)
+
+
+def _exploration(scores: Tensor, weights: tuple[float, float], progress: float) -> Tensor:
+    """-KL(uniform || softmax(scores)), up to a constant, its weight going from the first to the second;
+    uniform over what may be selected."""
+    start, end = weights
+    weight = start ** (1 - progress) * end**progress if start > 0 else 0.0
+    logs, never = torch.log_softmax(scores, dim=-1), scores <= NEVER
+    return weight * (logs[~never].mean() if never.any() else logs.mean())
 
 
 def _gather(scores: Tensor, indices: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ model       the black box itself on inputs with the rest removed: what post-hoc 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -24,7 +24,6 @@ from l2x.training import History, TrainingPlan, optimise
 
 ValueName = Literal["surrogate", "model", "joint"]
 
-VALUE_BATCH = 8192
 HELD_MASKS = 10_000
 # Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
@@ -94,16 +93,24 @@ def log_value(value: Value, rows: Rows, masks: Tensor) -> Tensor:
     return value.response.log_likelihood(outputs, repeated.target).reshape(m, n)
 
 
-def random_masks(n: int, d: int, k: int, generator: torch.Generator) -> Tensor:
+def random_masks(
+    n: int, d: int, k: int, generator: torch.Generator, selectable: Tensor | None = None
+) -> Tensor:
     """Subsets for fitting a surrogate: half of size k, half of sizes uniform on 0 .. d.
 
     Size k is where the surrogate is asked; the other sizes keep it honest at every k
-    (measured: half and half beat either alone, see docs/method.md).
+    (measured: half and half beat either alone, see docs/method.md). Where some features may not be selected
+    (n, d), the subsets are of the others and sizes go up to their number.
     """
     sizes = torch.randint(0, d + 1, (n, 1), generator=generator)
     at_k = torch.rand(n, 1, generator=generator) < 0.5
-    ranks = torch.rand(n, d, generator=generator).argsort(dim=-1)
-    return (ranks < torch.where(at_k, k, sizes)).float()
+    noise = torch.rand(n, d, generator=generator)
+    if selectable is None:
+        return (noise.argsort(dim=-1) < torch.where(at_k, k, sizes)).float()
+    selectable = selectable.cpu()
+    sizes = sizes * (selectable.sum(dim=1, keepdim=True) + 1) // (d + 1)
+    ranks = (noise + ~selectable).argsort(dim=-1).argsort(dim=-1)
+    return (selectable & (ranks < torch.where(at_k, k, sizes))).float()
 
 
 def fit_surrogate(
@@ -120,11 +127,12 @@ def fit_surrogate(
     train, held, d = data.train, data.held, data.view.d
     # Small tables: many masks for each held-out row, so that the figure is not an accident of a few.
     held = held.repeat(max(1, HELD_MASKS // len(held)))
-    held_masks = random_masks(len(held), d, k, generator).to(held.x.device)
+    held_masks = random_masks(len(held), d, k, generator, data.view.selectable(held.x)).to(held.x.device)
 
     def objective(index: Tensor, _: float) -> Tensor:
-        masks = random_masks(len(index), d, k, generator).to(train.x.device)
-        return log_value(value, train[index], masks[None]).mean()
+        rows = train[index]
+        masks = random_masks(len(index), d, k, generator, rows.view.selectable(rows.x)).to(train.x.device)
+        return log_value(value, rows, masks[None]).mean()
 
     def validate(predictor: nn.Module) -> Tensor:
         with torch.no_grad():
@@ -141,11 +149,61 @@ def fit_surrogate(
         label=label,
         history=history,
     )
-    value.predictor.requires_grad_(requires_grad=False)
+    _freeze(value.predictor, finished=finished)
+
+
+def fit_reader(
+    reader: nn.Module,
+    value: Value,
+    data: TrainingRows,
+    *,
+    plan: TrainingPlan,
+    generator: torch.Generator,
+    history: History,
+) -> None:
+    """Teach a selector's reader what the value says of whole inputs and of random subsets, and freeze it.
+
+    A selection that keeps the model's answer has to know that answer first. What is learned from the training
+    inputs as they are does not carry over to new ones; subsets are new inputs without end (measured: see
+    docs/method.md).
+    """
+    response, d = value.response, data.view.d
+    held_masks = random_masks(len(data.held), d, d, generator)  # at size d: half of them whole inputs
+    held = replace(data.held, target=_said(value, data.held, held_masks))
+
+    def objective(index: Tensor, _: float) -> Tensor:
+        rows, masks = data.train[index], random_masks(len(index), d, d, generator)
+        target = _said(value, rows, masks)
+        return response.log_likelihood(reader(rows.x, masks.to(rows.x.device)), target).mean()
+
+    def validate(candidate: nn.Module) -> Tensor:
+        with torch.no_grad():
+            return response.log_likelihood(candidate(held.x, held_masks.to(held.x.device)), held.target)
+
+    finished = optimise(
+        reader,
+        objective,
+        validate,
+        phase=plan.value,
+        plan=plan,
+        n=len(data.train),
+        generator=generator,
+        label="reading with the model",
+        history=history,
+    )
+    _freeze(reader, finished=finished)
+
+
+def _freeze(network: nn.Module, *, finished: bool) -> None:
+    network.requires_grad_(requires_grad=False)
     if not finished:
-        raise KeyboardInterrupt(
-            "stopped while the surrogate was being fitted: there is no selector to keep yet"
-        )
+        raise KeyboardInterrupt("stopped before the selector began to learn: there is nothing to keep yet")
+
+
+def _said(value: Value, rows: Rows, masks: Tensor) -> Tensor:
+    """The value's answers for masked rows, as targets."""
+    with torch.no_grad():
+        return value.response.to_answers(value.outputs(rows, masks.to(rows.x.device)))
 
 
 class SubsetValue(Protocol):
@@ -186,7 +244,7 @@ class FittedValue:
         X = self.view.check(X)
         parts = []
         with torch.inference_mode():
-            for rows in batches(len(X), VALUE_BATCH):
+            for rows in batches(len(X), self.view.rows_at_once):
                 raw = self.view.take(X, rows)
                 x = self.view.encode(raw, first_row=rows.start).to(self.value.device)
                 some = Rows(self.view, raw, x, target=x)

@@ -63,7 +63,7 @@ def test_shap_values_sum_to_the_difference(black_box: l2x.blackbox.BlackBox) -> 
 def test_search(black_box: l2x.blackbox.BlackBox) -> None:
     before = black_box.rows
     explanation = baselines.GreedySearch(black_box, features=VIEW, progress=False).explain(IMAGES, k=2)
-    assert black_box.rows - before == 6 + 6 * 2 * 6  # once whole, then k times each of the d candidates
+    assert black_box.rows - before == 6 + 6 * (6 + 5)  # once whole, then each feature that is left, k times
     assert (explanation.indices[:, 0] == DECISIVE).all()
     assert explanation.mask.sum(axis=1).tolist() == [2] * 6
     assert l2x.metrics.posthoc_accuracy(black_box, IMAGES, explanation) == 1

@@ -94,7 +94,7 @@ def test_gradients_are_summed_over_patches() -> None:
 def test_networks_fit_every_grid(size: int, head: str) -> None:
     view = Patches(size=size, padding="zero").fit(GREY)
     x = view.encode(GREY)
-    scores = view.selector(head=head)(x)
+    scores = view.selector(2, head=head)(x)
     assert scores.shape == (20, view.d)
     for sees_mask in (True, False):
         assert view.predictor(3, sees_mask=sees_mask)(x, torch.ones(20, view.d)).shape == (20, 3)
@@ -103,7 +103,7 @@ def test_networks_fit_every_grid(size: int, head: str) -> None:
 def test_chunks_change_nothing() -> None:
     X = np.random.default_rng(0).integers(0, 256, size=(CHUNK + 5, 8, 8), dtype=np.uint8)
     view = Patches(size=4).fit(X)
-    x, network = view.encode(X), view.selector(head="conv")
+    x, network = view.encode(X), view.selector(2, head="conv")
     whole = network(x)
     with torch.no_grad():
         assert torch.allclose(network(x), whole, atol=1e-6)

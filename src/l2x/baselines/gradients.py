@@ -24,10 +24,9 @@ from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.patches import Patches
+from l2x.features.texts import TextView
 from l2x.features.view import View, as_tensor
 
-# Rows differentiated at a time: memory does not grow with n.
-GRADIENT_BATCH = 8192
 # Rows of each batch whose DeepLIFT shares are summed up: a network that captum cannot follow shows at once.
 CHECKED_ROWS = 64
 
@@ -69,9 +68,14 @@ class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next((p.device for p in module.parameters()), torch.device("cpu"))
         with evaluating(module):
-            attribution = self._attribution(module)
-            for rows in batches(len(X), GRADIENT_BATCH):
-                x = module_input(view, view.take(X, rows), first_row=rows.start).to(device)
+            reader = FromEmbeddings(module) if isinstance(view, TextView) else module
+            attribution = self._attribution(reader)
+            for rows in batches(len(X), view.rows_at_once):
+                some = view.take(X, rows)
+                if isinstance(reader, FromEmbeddings):
+                    x = reader.read(view.encode(some).long().to(device))
+                else:
+                    x = module_input(view, some, first_row=rows.start).to(device)
                 parts = attribution(x.requires_grad_())
                 scores[rows] = per_unit(view, parts.detach()).cpu().numpy()
         return explained(view, X, scores, k, magnitude=self.magnitude)
@@ -198,6 +202,33 @@ class LRP(GradientMethod):
                 raise InputError(f"LRP has no rule for a layer of this module: {error}") from error
 
         return attribute
+
+
+class FromEmbeddings(nn.Module):
+    """A network that reads ids, as a function of their embeddings: words have a gradient only there."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        found = [part for part in module.modules() if isinstance(part, nn.Embedding)]
+        if len(found) != 1:
+            raise InputError(
+                f"Gradient methods on text need a module with one nn.Embedding; this one has {len(found)}."
+            )
+        self.module, self.embedding = module, found[0]
+
+    def read(self, ids: Tensor) -> Tensor:
+        """The embeddings of the ids that the next calls are about."""
+        self.ids = ids
+        vectors: Tensor = self.embedding(ids)
+        return vectors.detach()
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        handle = self.embedding.register_forward_hook(lambda *_: vectors)
+        try:
+            answer: Tensor = self.module(self.ids)
+        finally:
+            handle.remove()
+        return answer
 
 
 def module_input(view: View, X: Any, *, first_row: int) -> Tensor:

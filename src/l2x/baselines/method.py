@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from torch import Tensor
 
-from l2x.blackbox import BlackBox
+from l2x.blackbox import BlackBox, batches
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
@@ -50,7 +50,19 @@ def fitted_view(features: View | None, rows: Any) -> View:
 def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = False) -> Explanation:
     """An Explanation of checked rows, ranked by the scores or by their absolute values."""
     k = view.checked_k(k)
-    return Explanation(np.abs(scores) if magnitude else scores, k, view.names_, inputs=X, view=view)
+    scores = np.abs(scores) if magnitude else scores
+    allowed = selectable_units(view, X)
+    if allowed is not None:
+        scores = np.where(allowed, scores, -np.inf)
+    return Explanation(scores, k, view.names_, inputs=X, view=view)
+
+
+def selectable_units(view: View, X: Any) -> Array | None:
+    """(n, d): what may be selected of checked rows; None where that is everything."""
+    if view.selectable(view.encode(view.take(X, slice(0, 1)))) is None:
+        return None
+    parts = [view.selectable(view.encode(view.take(X, rows))) for rows in batches(len(X), view.rows_at_once)]
+    return np.concatenate([part.numpy() for part in parts if part is not None])
 
 
 def numbers(X: Any) -> Array:

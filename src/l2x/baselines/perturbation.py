@@ -71,16 +71,20 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """The same for patches or words, each present or removed as the view says."""
         X = view.check(X)
         k = view.checked_k(k)
-        view.encode(X)  # names the row and the place of a missing value
         classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
-        scores = np.empty((len(X), view.d))
+        scores = np.zeros((len(X), view.d))
         with (
             progress_bar(f"explaining by {self.name}", len(X), visible=self.progress) as advance,
             quiet("shap"),
         ):
             for i, label in enumerate(classes):
-                seed = unit_seed(self.seed, X[i])
-                scores[i] = self._unit_attribution(ask_masks(black_box, view, X, i), view.d, int(label), seed)
+                row = view.take(X, slice(i, i + 1))
+                x = view.encode(row, first_row=i)  # names the place of a missing value
+                allowed = view.selectable(x)
+                units = np.arange(view.d) if allowed is None else np.flatnonzero(allowed[0].numpy())
+                answers, seed = ask_masks(black_box, view, row, units), unit_seed(self.seed, X[i])
+                if len(units):
+                    scores[i, units] = self._unit_attribution(answers, len(units), int(label), seed)
                 advance(i + 1, f"{black_box.rows:,} rows asked")
         return explained(view, X, scores, k, magnitude=self.magnitude)
 

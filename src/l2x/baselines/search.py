@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from l2x.baselines.method import explained, fitted_view
+from l2x.baselines.method import explained, fitted_view, selectable_units
 from l2x.blackbox import BlackBox, as_black_box, batches
 from l2x.explanation import Explanation
 from l2x.features.view import Array, View
@@ -49,39 +49,43 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
         view = fitted_view(self.features, X)
         X = view.check(X)
         k = view.checked_k(k)
-        scores = np.zeros((len(X), view.d))
+        scores = np.empty((len(X), view.d))
         with progress_bar("searching", len(X), visible=self.progress) as advance:
             for rows in batches(len(X), max(1, SEARCH_BATCH // view.d)):
                 some = view.take(X, rows)
-                order = _forward(black_box, view, some, k)
-                np.put_along_axis(scores[rows], order, np.arange(k, 0, -1.0)[None], axis=1)
+                scores[rows] = _forward(black_box, view, some, k)
                 advance(rows.stop, f"{black_box.rows:,} rows asked")
         return explained(view, X, scores, k)
 
 
 def _forward(black_box: BlackBox, view: View, X: Any, k: int) -> Array:
-    """The features found for each row, in order, (n, k)."""
+    """(n, d): k for the feature found first in each row, and so on down; zero for those not found."""
     n, d = len(X), view.d
     whole = ask(black_box, view, X, progress=False)
-    mask = np.zeros((n, d), dtype=bool)
-    order = np.empty((n, k), dtype=np.int64)
-    copies = view.take(X, np.repeat(np.arange(n), d))
+    allowed = selectable_units(view, X)
+    left = np.ones((n, d), dtype=bool) if allowed is None else allowed
+    scores = np.zeros((n, d))
     for j in range(k):
-        candidates = mask[:, None] | np.eye(d, dtype=bool)  # (n, d, d)
-        removed = view.remove(copies, candidates.reshape(n * d, d), rng=np.random.default_rng(0))
-        closeness = _closeness(black_box, black_box(removed).reshape(n, d, -1), whole)
-        closeness[mask] = -np.inf
-        order[:, j] = closeness.argmax(axis=1)
-        mask[np.arange(n), order[:, j]] = True
-    return order
+        row, feature = left.nonzero()
+        if not len(row):
+            break
+        masks = scores[row] > 0
+        masks[np.arange(len(row)), feature] = True
+        removed = view.remove(view.take(X, row), masks, rng=np.random.default_rng(0))
+        closeness = np.full((n, d), -np.inf)
+        closeness[row, feature] = _closeness(black_box, black_box(removed), whole[row])
+        open_rows = np.flatnonzero(left.any(axis=1))
+        found = closeness[open_rows].argmax(axis=1)
+        scores[open_rows, found] = k - j
+        left[open_rows, found] = False
+    return scores
 
 
 def _closeness(black_box: BlackBox, answers: Array, whole: Array) -> Array:
-    """How near answers (n, d, outputs) are to the whole input's: the lead of its class, or -(error)²."""
+    """How near answers (m, outputs) are to the whole inputs': the lead of their class, or -(error)²."""
     if black_box.task == "regression":
-        return np.asarray(-np.square(answers - whole[:, None]).sum(axis=-1))
-    classes = np.broadcast_to(whole.argmax(axis=1)[:, None, None], (*answers.shape[:2], 1))
-    chosen = np.take_along_axis(answers, classes, axis=-1)
+        return np.asarray(-np.square(answers - whole).sum(axis=1))
+    rows, classes = np.arange(len(answers)), whole.argmax(axis=1)
     others = answers.copy()
-    np.put_along_axis(others, classes, -np.inf, axis=-1)
-    return np.asarray(chosen[..., 0] - others.max(axis=-1))
+    others[rows, classes] = -np.inf
+    return np.asarray(answers[rows, classes] - others.max(axis=1))

@@ -23,14 +23,15 @@ UNIT_BATCH = 1024
 LIME_KERNEL_WIDTH = 0.25
 
 
-def ask_masks(black_box: BlackBox, view: View, X: Any, row: int) -> AskMasks:
-    """What the model says of a row of which only some units are left."""
+def ask_masks(black_box: BlackBox, view: View, X: Any, units: Array) -> AskMasks:
+    """What the model says of X, a single row, of which only some of the `units` are left."""
 
     def ask(masks: Array) -> Array:
         parts = []
         for some in batches(len(masks), UNIT_BATCH):
-            mask = masks[some] > 0.5
-            copies = view.take(X, np.full(len(mask), row))
+            mask = np.zeros((some.stop - some.start, view.d), dtype=bool)
+            mask[:, units] = masks[some] > 0.5
+            copies = view.take(X, np.zeros(len(mask), dtype=np.int64))
             parts.append(black_box(view.remove(copies, mask, rng=np.random.default_rng(0))))
         return np.concatenate(parts)
 

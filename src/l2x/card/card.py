@@ -127,7 +127,8 @@ class ReportCard:
             "finding": self.finding,
             "verdict": self.verdict,
             "parts": {
-                part.key: {entry.key: entry.estimate.to_dict() for entry in part.entries} for part in self.parts
+                part.key: {entry.key: entry.estimate.to_dict() for entry in part.entries}
+                for part in self.parts
             },
             "curve": [{"k": k, **estimate.to_dict()} for k, estimate in self.curve],
         }

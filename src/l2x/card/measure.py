@@ -150,7 +150,13 @@ def report_card(
     )
     information, curve = information_part(bench)
     encoding, finding, verdict = encoding_part(bench)
-    parts = [fidelity_part(bench), judge_part(bench), encoding, information, stability_part(bench, randomised)]
+    parts = [
+        fidelity_part(bench),
+        judge_part(bench),
+        encoding,
+        information,
+        stability_part(bench, randomised),
+    ]
     if truth is not None:
         parts.append(truth_part(bench, np.asarray(truth, dtype=bool), exact))
     parts.append(cost_part(bench))
@@ -218,24 +224,39 @@ def encoding_part(bench: Bench) -> tuple[Part, Finding, str]:
     gain, control = boot.mean(meter.gain * BITS), boot.mean(meter.control * BITS)
     share = _scaled(gain, 1 / max(bench.available * BITS, 1e-12))
     entries += [
-        Entry("encode_meter", "encode-meter, bits", boot.mean(meter.divergence * BITS), "E KL(g1 || g0); 0 is honest"),
+        Entry(
+            "encode_meter",
+            "encode-meter, bits",
+            boot.mean(meter.divergence * BITS),
+            "E KL(g1 || g0); 0 is honest",
+        ),
         Entry("gain", "  as gain on the answer, bits", gain, "what the places add to the values"),
         Entry("control", "  noise of fitting, bits", control, "a second g0 against the first"),
         Entry("share", "  share of all there is to know", share, f"over {TOLERANCE:.2f} it encodes"),
     ]
     missed = max(bench.available * BITS - _captured(bench, bench.selectable), 0.0)
-    entries.append(Entry("missed", "  the judge misses, bits", Estimate(missed), "even with everything selected"))
+    entries.append(
+        Entry("missed", "  the judge misses, bits", Estimate(missed), "even with everything selected")
+    )
     # What fitting noise or a weak judge could explain is not held against the explanation.
     proven = gain.low > max(abs(control.low), abs(control.high), missed)
     finding: Finding = "none" if share.low <= TOLERANCE else "encodes" if proven else "uncertain"
-    return Part("encoding", "Encoding", entries), finding, _verdict(finding, share, missed / bench.available / BITS)
+    return (
+        Part("encoding", "Encoding", entries),
+        finding,
+        _verdict(finding, share, missed / bench.available / BITS),
+    )
 
 
 def information_part(bench: Bench) -> tuple[Part, list[tuple[int, Estimate]]]:
     """4. Bits that the judge finds in the selection, of the bits there are, and the curve over k."""
     sizes = some_sizes(bench.view.d)
     k = bench.explanation.k
-    rows = dict(zip(sizes, curve_rows(bench.judge, bench.X_test, bench.explanation, sizes, bench.answers), strict=True))
+    rows = dict(
+        zip(
+            sizes, curve_rows(bench.judge, bench.X_test, bench.explanation, sizes, bench.answers), strict=True
+        )
+    )
     at_k = rows.get(k, bench.judge.log_q(bench.X_test, bench.explanation.mask, bench.answers))
     base = _log_marginal(bench)
     curve = [(size, bench.boot.mean((row - base) * BITS)) for size, row in rows.items()]
@@ -256,16 +277,24 @@ def stability_part(bench: Bench, randomised: Any) -> Part:
     entries = [Entry("chance", "overlap with random sets", boot.mean(chance), "Jaccard at k")]
     if subject.others:
         overlaps = np.mean([jaccard(explanation, other) for other in subject.others], axis=0)
-        entries.append(Entry("seeds", "overlap across seeds", boot.mean(overlaps), f"{1 + len(subject.others)} seeds"))
+        entries.append(
+            Entry("seeds", "overlap across seeds", boot.mean(overlaps), f"{1 + len(subject.others)} seeds")
+        )
     noisy = None if subject.source is None else bench.view.jitter(bench.X_test, rng)
     if noisy is not None:
         overlap = boot.mean(jaccard(explanation, subject.explain(noisy)))
         entries.append(Entry("noise", "overlap under small noise", overlap))
     if randomised is not None:
-        other = randomised if isinstance(randomised, Explanation) else randomised.explain(bench.X_test, explanation.k)
+        other = (
+            randomised
+            if isinstance(randomised, Explanation)
+            else randomised.explain(bench.X_test, explanation.k)
+        )
         overlap = boot.mean(jaccard(explanation, other))
         halfway = (1 + float(chance.mean())) / 2
-        meaning = "it changes with the model" if overlap.high < halfway else "IT DOES NOT CHANGE WITH THE MODEL"
+        meaning = (
+            "it changes with the model" if overlap.high < halfway else "IT DOES NOT CHANGE WITH THE MODEL"
+        )
         entries.append(Entry("randomised", "overlap for a random model", overlap, meaning))
     sets = Estimate(float(distinct_sets(explanation)))
     entries += [
@@ -292,7 +321,9 @@ def truth_part(bench: Bench, truth: Array, exact: SubsetValue | None) -> Part:
         X = bench.view.take(bench.X_test, slice(0, few))
         found = oracle(exact, X, explanation.k, responses=bench.answers[:few])
         lost = found.log_q - exact.log_q(X, explanation.mask[:few], bench.answers[:few])
-        entries.append(Entry("oracle_gap", "bits lost against the best sets", Bootstrap(few).mean(lost * BITS)))
+        entries.append(
+            Entry("oracle_gap", "bits lost against the best sets", Bootstrap(few).mean(lost * BITS))
+        )
     return Part("truth", "Truth", entries)
 
 
@@ -301,7 +332,9 @@ def cost_part(bench: Bench) -> Part:
     subject, n = bench.subject, len(bench.explanation)
     entries = []
     if subject.rows_asked is not None:
-        entries.append(Entry("rows_asked", "rows asked of the model", Estimate(float(subject.rows_asked)), digits=0))
+        entries.append(
+            Entry("rows_asked", "rows asked of the model", Estimate(float(subject.rows_asked)), digits=0)
+        )
     if subject.fit_seconds is not None:
         entries.append(Entry("fit_seconds", "training, seconds", Estimate(subject.fit_seconds), digits=1))
     if subject.explain_seconds is not None:
@@ -337,7 +370,9 @@ def _mask_only(
         from sklearn.linear_model import Ridge
 
         guesses = np.asarray(Ridge().fit(train_masks, train_answers).predict(masks)).reshape(len(masks), -1)
-        return [Entry("mask_only", "R² of the places alone", bench.agreement(guesses, answers), "0 is chance")]
+        return [
+            Entry("mask_only", "R² of the places alone", bench.agreement(guesses, answers), "0 is chance")
+        ]
     classes, predicted = answers.argmax(axis=1), train_answers.argmax(axis=1)
     read = mask_only_classes(train_masks, predicted, masks)
     usual = np.bincount(predicted).argmax()
@@ -359,7 +394,9 @@ def _verdict(finding: Finding, share: Estimate, missed: float) -> str:
             f"UNCERTAIN: which features are selected seems to tell {told}, but the judge misses {missed:.1%} "
             "even with everything selected. Fit it longer or on more rows before you trust the explanation."
         )
-    return f"No encoding found: the choice of features tells {told} beyond their values (limit {TOLERANCE:.0%})."
+    return (
+        f"No encoding found: the choice of features tells {told} beyond their values (limit {TOLERANCE:.0%})."
+    )
 
 
 def _captured(bench: Bench, mask: Array) -> float:

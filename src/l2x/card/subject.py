@@ -47,7 +47,9 @@ def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
         source = first
         k = getattr(first, "k", None) if k is None else k
         if k is None:
-            raise InputError(f"{type(first).__name__} has no k of its own: pass k=, how many features to select.")
+            raise InputError(
+                f"{type(first).__name__} has no k of its own: pass k=, how many features to select."
+            )
         first.explain(X[:1] if not hasattr(X, "iloc") else X.iloc[:1], k)  # set-up is not the price of a row
         started = time.perf_counter()
         explanation = first.explain(X, k)
@@ -62,7 +64,9 @@ def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
 
 def _checked(explanation: Explanation, X: Any) -> Explanation:
     if len(explanation) != len(X):
-        raise InputError(f"The explanation is of {len(explanation)} rows, X_test has {len(X)}: give the same rows.")
+        raise InputError(
+            f"The explanation is of {len(explanation)} rows, X_test has {len(X)}: give the same rows."
+        )
     return explanation
 
 

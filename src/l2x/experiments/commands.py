@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from l2x.datasets.synthetic import Variant
+    from l2x.experiments.imdb import Problem
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments: results, figures and a page.")
 
@@ -102,3 +103,35 @@ def mnist(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Fol
     count = seeds or (1 if quick else 3)
     records = experiment.run(folder / "mnist.json", quick=quick, seeds=count, jobs=jobs)
     typer.echo(f"records  {folder / 'mnist.json'}\npage     {report.write(records, folder)}")
+
+
+@app.command("imdb-words")
+def imdb_words(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+    """Section 4.2: ten key words of a review, for a word network; fetches IMDB if it is not there.
+
+    Example:  `l2x reproduce imdb-words --quick`
+    """
+    _imdb("words", quick=quick, seeds=seeds, jobs=jobs, folder=folder)
+
+
+@app.command("imdb-sentences")
+def imdb_sentences(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+    """Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe.
+
+    Example:  `l2x reproduce imdb-sentences --quick`
+    """
+    _imdb("sentences", quick=quick, seeds=seeds, jobs=jobs, folder=folder)
+
+
+def _imdb(problem: Problem, *, quick: bool, seeds: int | None, jobs: int, folder: Path | None) -> None:
+    from l2x.errors import require
+
+    for module, extra in (("captum", "baselines"), ("tokenizers", "text"), ("matplotlib", "plots")):
+        require(module, extra=extra)
+    from l2x.experiments import imdb as experiment
+    from l2x.experiments import imdb_report as report
+
+    folder = folder or Path("out" if quick else "results")
+    output = folder / f"imdb-{problem}.json"
+    records = experiment.run(output, problem, quick=quick, seeds=seeds or (1 if quick else 3), jobs=jobs)
+    typer.echo(f"records  {output}\npage     {report.write(records, problem, folder)}")

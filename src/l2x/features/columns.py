@@ -120,7 +120,7 @@ class Columns(View):
         matrix = self._matrix(X, first_row=0)
         return self._like(X, matrix + JITTER * self.scale_ * rng.standard_normal(matrix.shape))
 
-    def selector(self, **options: Any) -> nn.Module:
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
         return ColumnSelector(self.d, **options)
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:

@@ -142,7 +142,7 @@ class Patches(View):
         rows, columns = self.grid_
         return plane.reshape(-1, rows, self.size, columns, self.size).sum(dim=(2, 4)).flatten(1)
 
-    def selector(self, **options: Any) -> nn.Module:
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
         return PatchSelector(self.channels, self.size, self.grid_, **options)
 
     def predictor(self, outputs: int, **options: Any) -> nn.Module:

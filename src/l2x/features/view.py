@@ -39,6 +39,8 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     paper_plan: ClassVar[TrainingPlan] = TrainingPlan.paper()
     # The ways in which `remove` can work: values of the parameter `removal`, if the view has one.
     removals: ClassVar[tuple[str, ...]] = ()
+    # Inputs that are encoded, explained or asked at a time: memory does not grow with their number.
+    rows_at_once: ClassVar[int] = 8192
 
     @property
     def d(self) -> int:
@@ -77,6 +79,10 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
         """(n, d): which features of encoded inputs may be selected; None for all. Padding may not."""
         return None
 
+    def for_model(self, X: Any) -> Any:
+        """Whole inputs as the black box reads them."""
+        return X
+
     @abstractmethod
     def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
         """Raw inputs for the black box in which unselected features carry no information."""
@@ -92,8 +98,12 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
         return None
 
     @abstractmethod
-    def selector(self, **options: Any) -> nn.Module:
-        """The default w_θ: encoded input -> (n, d) scores."""
+    def selector(self, outputs: int, **options: Any) -> nn.Module:
+        """The default w_θ: encoded input -> (n, d) scores.
+
+        If it has a part called `reader`, (input, mask) -> (n, outputs), that part learns first to say what
+        the value says of random subsets.
+        """
 
     @abstractmethod
     def predictor(self, outputs: int, **options: Any) -> nn.Module:
@@ -106,6 +116,11 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `state`."""
+
+    def names_in(self, X: Any, indices: Array) -> Array | None:
+        """What the features (n, k) are called in each input, such as the words of a text; None where they
+        are called the same in all."""
+        return None
 
     def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
         """How inputs of this kind are drawn with what was selected; None for the usual bars."""

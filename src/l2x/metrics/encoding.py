@@ -90,7 +90,9 @@ def _fit_reader(
     """A copy of the judge that goes on learning from these selections, or from these dealt to other rows."""
     assert isinstance(judge.value, NetworkValue)
     value = NetworkValue(copy.deepcopy(judge.value.predictor).requires_grad_(True), judge.value.response)
-    learn, hold = (torch.from_numpy(i) for i in split(len(rows), 0.1, plan.validation_rows, np.random.default_rng(seed)))
+    learn, hold = (
+        torch.from_numpy(i) for i in split(len(rows), 0.1, plan.validation_rows, np.random.default_rng(seed))
+    )
     generator = torch.Generator().manual_seed(seed)
     train, held, train_masks, held_masks = rows[learn], rows[hold], masks[learn], masks[hold]
     if dealt:
@@ -148,7 +150,9 @@ def mask_only_accuracy(
     return float((mask_only_classes(train_masks, train_answers, masks, strength=strength) == answers).mean())
 
 
-def mask_only_classes(train_masks: Array, train_answers: Array, masks: Array, *, strength: float = 1.0) -> Array:
+def mask_only_classes(
+    train_masks: Array, train_answers: Array, masks: Array, *, strength: float = 1.0
+) -> Array:
     """The class that a logistic regression guesses from the places alone, for each row."""
     if len(np.unique(train_answers)) == 1:
         return np.full(len(masks), train_answers[0])

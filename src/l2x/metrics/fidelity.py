@@ -10,7 +10,7 @@ from l2x.blackbox import BlackBox, as_black_box, batches
 from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
 from l2x.features.view import View
-from l2x.rows import ASK_BATCH, ask
+from l2x.rows import ask
 
 
 def posthoc_accuracy(
@@ -49,6 +49,7 @@ def masked_answers(black_box: BlackBox, view: View, X: Any, mask: Array) -> Arra
     """P_m(y | x̃_S) of checked inputs, with what is not in the mask removed as the view says."""
     rng = np.random.default_rng(0)
     parts = [
-        black_box(view.remove(view.take(X, rows), mask[rows], rng=rng)) for rows in batches(len(X), ASK_BATCH)
+        black_box(view.remove(view.take(X, rows), mask[rows], rng=rng))
+        for rows in batches(len(X), view.rows_at_once)
     ]
     return np.concatenate(parts)

@@ -30,7 +30,9 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     X = view.check(X)
     outputs = black_box(view.take(X, slice(0, min(len(X), 100)))).shape[1]
     response: Response = (
-        Gaussian((0.0,) * outputs, (1.0,) * outputs) if black_box.task == "regression" else Categorical(outputs)
+        Gaussian((0.0,) * outputs, (1.0,) * outputs)
+        if black_box.task == "regression"
+        else Categorical(outputs)
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -43,4 +45,6 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
         rows = view.check(rows)
         return SPREAD * (q.outputs(rows, np.ones((len(rows), view.d), dtype=bool)) - centre) / spread
 
-    return BlackBox(predict, task=black_box.task, logits=black_box.task == "classification", name="a random model")
+    return BlackBox(
+        predict, task=black_box.task, logits=black_box.task == "classification", name="a random model"
+    )

@@ -60,7 +60,11 @@ def plot_card(card: ReportCard, path: str | Path | None = None) -> Figure:
 
 
 def _plot_agreement(axes: Axes, card: ReportCard) -> None:
-    removals = [e for e in card["fidelity"].entries if not e.key.endswith(("_kl", "_complement")) and e.key != "random"]
+    removals = [
+        e
+        for e in card["fidelity"].entries
+        if not e.key.endswith(("_kl", "_complement")) and e.key != "random"
+    ]
     lines: list[tuple[str, Entry | None, str]] = [(f"model, {e.key}", e, ACCENT) for e in removals]
     first = removals[0].key
     lines += [
@@ -86,7 +90,12 @@ def _plot_agreement(axes: Axes, card: ReportCard) -> None:
 def _plot_curve(axes: Axes, card: ReportCard) -> None:
     sizes = [k for k, _ in card.curve]
     axes.fill_between(
-        sizes, [e.low for _, e in card.curve], [e.high for _, e in card.curve], color=ACCENT, alpha=0.2, linewidth=0
+        sizes,
+        [e.low for _, e in card.curve],
+        [e.high for _, e in card.curve],
+        color=ACCENT,
+        alpha=0.2,
+        linewidth=0,
     )
     axes.plot(sizes, [e.value for _, e in card.curve], color=ACCENT, linewidth=2, marker="o", markersize=3.5)
     axes.axhline(card["information"]["available"].value, color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
@@ -103,7 +112,9 @@ def _plot_curve(axes: Axes, card: ReportCard) -> None:
 def _section(part: Part) -> Section:
     rows = [[entry.label.replace("  ", "· "), entry.text, entry.meaning] for entry in part.entries]
     text = [WHAT[part.key]] + ([part.remark] if part.remark else [])
-    return Section(part.title, text, table=(["figure", "value and interval", "how to read it"], rows) if rows else None)
+    return Section(
+        part.title, text, table=(["figure", "value and interval", "how to read it"], rows) if rows else None
+    )
 
 
 def _entry(card: ReportCard, part: str, key: str) -> Entry | None:

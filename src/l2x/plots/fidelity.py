@@ -15,7 +15,12 @@ LOOK = {"post-hoc": (ACCENT, "o", 62), "judge": (SECOND, "D", 34), "places alone
 
 
 def plot_fidelity(
-    methods: Mapping[str, Mapping[str, float]], *, title: str, caption: str = "", chance: float | None = None
+    methods: Mapping[str, Mapping[str, float]],
+    *,
+    title: str,
+    caption: str = "",
+    chance: float | None = None,
+    inputs: str = "inputs",
 ) -> Figure:
     """{method: {"post-hoc": accuracy, "judge": accuracy, "places alone": accuracy}}, the first on top."""
     with style():
@@ -36,7 +41,7 @@ def plot_fidelity(
         axes.spines["left"].set_visible(False)
         axes.grid(visible=True, axis="x", linewidth=0.8)
         axes.set_xlim(right=1.02)
-        axes.set_xlabel("share of images with the model's own answer", loc="left")
+        axes.set_xlabel(f"share of {inputs} with the model's own answer", loc="left")
         axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handletextpad=0.1)
         note(figure, caption)
     return figure

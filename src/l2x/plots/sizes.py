@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def plot_sizes(choice: SizeChoice, path: str | Path | None = None) -> Figure:
     """The share of information that k features keep; the smallest k that keeps enough is marked."""
     with style():
-        figure, (axes,) = new_figure(3.0, title=f"{choice.k} features keep {choice.keep:.0%} of the information")
+        figure, (axes,) = new_figure(
+            3.0, title=f"{choice.k} features keep {choice.keep:.0%} of the information"
+        )
         axes.axhline(choice.keep, color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
         axes.plot(choice.sizes, choice.shares, color=ACCENT, linewidth=2, marker="o", markersize=4)
         at = choice.shares[choice.sizes.index(choice.k)]

@@ -1,0 +1,124 @@
+"""Sentences of a text, each one feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from l2x.errors import InputError, require
+from l2x.features.texts import Reads, Removal, TextView, Tokens
+from l2x.features.vocabulary import PAD, without_tags
+from l2x.networks.sentences import PaperSentenceSelector, SentencePredictor, SentenceSelector
+from l2x.training import Phase, TrainingPlan
+
+
+class Sentences(TextView):
+    """One feature per sentence of a text: raw strings in, the sentences that decided out.
+
+    Texts are split by `sentencex`, after tags such as <br /> were blanked. Networks read the first `length`
+    sentences and of each its first `words` words, by their ids in a vocabulary of the training texts.
+
+    Parameters
+    ----------
+    length : int
+        Sentences that are looked at; later ones are never selected.
+    words : int
+        Words of a sentence that networks read.
+    vocabulary, lowercase : as for `Words`
+    reads : "text" or "ids"
+        What the black box reads: texts, or a tensor (n, length, words) of ids, padded with 0.
+    removal : "drop" or "replace"
+        What a black box that reads texts sees of unselected sentences: nothing, or `replacement` in the place
+        of each. One that reads ids sees padding.
+    language : str
+        For the splitter, as ISO 639-1 has it.
+
+    >>> view = Sentences(length=3).fit(["A good film. Mr. Bean is in it!"])
+    >>> view.names_in(["A good film. Mr. Bean is in it!"], np.array([[1, 0]])).tolist()
+    [['Mr. Bean is in it!', 'A good film.']]
+    """
+
+    paper_selector: ClassVar[dict[str, Any]] = {"paper": True}
+    paper_predictor: ClassVar[dict[str, Any]] = {"hidden": 0, "gain": 1.0}
+    plan: ClassVar[TrainingPlan] = TrainingPlan(
+        value=Phase(1500, 2e-3, batch_size=128, averaging=0.99, patience=6),
+        selector=Phase(1000, 2e-3, batch_size=128, averaging=0.99, choose="latest"),
+        evaluations=10,
+        validation_rows=2000,
+    )
+    paper_plan: ClassVar[TrainingPlan] = TrainingPlan(
+        selector=Phase(1000, 1e-3, batch_size=128, optimizer="rmsprop", schedule="constant"),
+        evaluations=10,
+        validation_rows=2000,
+    )
+
+    unit: ClassVar[str] = "sentence"
+
+    def __init__(
+        self,
+        length: int = 15,
+        *,
+        words: int = 50,
+        vocabulary: int | Sequence[str] = 20_000,
+        lowercase: bool = True,
+        reads: Reads = "text",
+        removal: Removal = "drop",
+        replacement: str = "...",
+        language: str = "en",
+    ) -> None:
+        self.length = length
+        self.words = words
+        self.vocabulary = vocabulary
+        self.lowercase = lowercase
+        self.reads = reads
+        self.removal = removal
+        self.replacement = replacement
+        self.language = language
+
+    def selectable(self, x: Tensor) -> Tensor:
+        return (x != PAD).any(dim=2)
+
+    def selector(self, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
+        if paper:
+            return PaperSentenceSelector(len(self.vocabulary_), **options)
+        return SentenceSelector(len(self.vocabulary_), outputs, **options)
+
+    def predictor(self, outputs: int, **options: Any) -> nn.Module:
+        return SentencePredictor(len(self.vocabulary_), outputs, **options)
+
+    def _tokens(self, texts: list[str]) -> Tokens:
+        segment = require("sentencex", extra="text").segment
+        ids = np.full((len(texts), self.length, self.words), PAD, dtype=np.int32)
+        spans = np.zeros((len(texts), self.length, 2), dtype=np.int32)
+        plain = [without_tags(text) for text in texts]
+        found = self._tokenizer.encode_batch(plain)
+        for row, (text, words) in enumerate(zip(plain, found, strict=True)):
+            if not len(words):
+                continue
+            letters = np.asarray(words.offsets)[:, 0]
+            ends = np.cumsum([len(sentence) for sentence in segment(self.language, text)])
+            # Only what holds a word is a sentence: number those, and the words in each.
+            there, sentence = np.unique(np.searchsorted(ends, letters, side="right"), return_inverse=True)
+            place = np.arange(len(letters)) - np.searchsorted(sentence, sentence)
+            kept = (sentence < self.length) & (place < self.words)
+            ids[row, sentence[kept], place[kept]] = np.asarray(words.ids)[kept]
+            starts = np.concatenate([[0], ends])
+            for i, part in enumerate(there[: self.length].tolist()):
+                spans[row, i] = _stripped(text, int(starts[part]), int(starts[part + 1]))
+        return Tokens(ids, spans)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        if isinstance(self.words, bool) or not isinstance(self.words, int) or self.words < 1:
+            raise InputError(
+                f"words is {self.words!r}; give a whole number of words per sentence, such as 50."
+            )
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without white space around it."""
+    sentence = text[start:end]
+    return start + len(sentence) - len(sentence.lstrip()), start + len(sentence.rstrip())

@@ -1,0 +1,198 @@
+"""Texts: what `Words` and `Sentences` have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from l2x.blackbox import batches
+from l2x.errors import InputError
+from l2x.features.view import Array, View
+from l2x.features.vocabulary import PAD, checked_vocabulary, learn_vocabulary, without_tags, word_tokenizer
+
+if TYPE_CHECKING:
+    pass
+
+Reads = Literal["text", "ids"]
+Removal = Literal["drop", "replace"]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Texts as the networks read them, and where each feature stands in its text."""
+
+    ids: Array  # (n, words), or (n, sentences, words), int32
+    spans: Array  # (n, d, 2) where each feature begins and ends, in characters; (0, 0) where there is none
+
+    def take(self, rows: Any) -> Tokens:
+        return Tokens(self.ids[rows], self.spans[rows])
+
+
+class Texts(Sequence[str]):
+    """A list of texts that remembers its tokens once they were needed.
+
+    Taking rows from texts whose tokens are known takes those along; taking rows from others leaves the work
+    for later, so that a long list is not tokenised at once unless somebody asks for that.
+    """
+
+    def __init__(
+        self, texts: list[str], find: Callable[[list[str]], Tokens], tokens: Tokens | None = None
+    ) -> None:
+        self.texts = texts
+        self._find = find
+        if tokens is not None:
+            self.tokens = tokens
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return self._find(self.texts)
+
+    def take(self, rows: Any) -> Texts:
+        """Some of the texts, by a slice, a mask or indices."""
+        if isinstance(rows, slice):
+            some = self.texts[rows]
+        else:
+            some = [self.texts[i] for i in np.arange(len(self.texts))[np.asarray(rows)]]
+        known: Tokens | None = self.__dict__.get("tokens")
+        return Texts(some, self._find, None if known is None else known.take(rows))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Texts: ...
+    def __getitem__(self, index: int | slice) -> str | Texts:
+        return self.take(index) if isinstance(index, slice) else self.texts[index]
+
+    def __repr__(self) -> str:
+        return f"Texts({len(self):,} texts)"
+
+
+class TextView(View):
+    """Raw strings in; ids of words for the networks; pieces of the original text out."""
+
+    rows_at_once: ClassVar[int] = 512
+    unit: ClassVar[str]
+
+    length: int
+    vocabulary: int | Sequence[str]
+    lowercase: bool
+    reads: Reads
+    removal: Removal
+    replacement: str
+
+    def fit(self, X: Any) -> Self:
+        self._check_options()
+        texts = as_list(X)
+        if isinstance(self.vocabulary, int):
+            plain = map(without_tags, texts)
+            vocabulary = learn_vocabulary(plain, self.vocabulary, lowercase=self.lowercase)
+        else:
+            vocabulary = checked_vocabulary(self.vocabulary)
+        return self._know(vocabulary)
+
+    def _know(self, vocabulary: list[str]) -> Self:
+        self.vocabulary_ = vocabulary
+        self._tokenizer = word_tokenizer(vocabulary, lowercase=self.lowercase)
+        self.names_ = [f"{self.unit} {i + 1}" for i in range(self.length)]
+        return self
+
+    @abstractmethod
+    def _tokens(self, texts: list[str]) -> Tokens:
+        """The ids of texts, and where their features stand."""
+
+    def check(self, X: Any) -> Texts:
+        # Another view's texts have other tokens.
+        mine = isinstance(X, Texts) and X._find == self._tokens
+        return X if mine else Texts(as_list(X), self._tokens)
+
+    def take(self, X: Any, rows: Any) -> Texts:
+        return self.check(X).take(rows)
+
+    def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
+        return torch.from_numpy(self.check(X).tokens.ids)
+
+    def ids(self, X: Any) -> Tensor:
+        """The texts as ids, padded with 0: what a network that reads ids is trained on."""
+        return self.encode(X).long()
+
+    def mask(self, x: Tensor, mask: Tensor) -> Tensor:
+        # Ids cannot be scaled: the predictor multiplies their embeddings with the mask (section 4.2).
+        return x
+
+    def for_model(self, X: Any) -> Any:
+        return self.ids(X) if self.reads == "ids" else self.check(X).texts
+
+    def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
+        X = self.check(X)
+        if self.reads == "ids":
+            ids = X.tokens.ids
+            return torch.from_numpy(
+                np.where(mask.reshape(*mask.shape, *[1] * (ids.ndim - 2)), ids, PAD)
+            ).long()
+        parts = zip(X.texts, X.tokens.spans, mask, strict=True)
+        return [self._kept(text, spans, kept) for text, spans, kept in parts]
+
+    def _kept(self, text: str, spans: Array, kept: Array) -> str:
+        """The selected features in their order, the others dropped or replaced."""
+        there = spans[:, 1] > spans[:, 0]
+        if self.removal == "drop":
+            there = there & kept
+        features = zip(spans[there].tolist(), kept[there].tolist(), strict=True)
+        return " ".join(text[start:end] if keep else self.replacement for (start, end), keep in features)
+
+    def names_in(self, X: Any, indices: Array) -> Array:
+        X = self.check(X)
+        names = np.empty(indices.shape, dtype=object)
+        for rows in batches(len(X), self.rows_at_once):
+            some = X.take(rows)
+            spans = np.take_along_axis(some.tokens.spans, indices[rows][..., None], axis=1).tolist()
+            for row, text, places in zip(range(rows.start, rows.stop), some.texts, spans, strict=True):
+                names[row] = [text[start:end] for start, end in places]
+        return names
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        return {"vocabulary": self.vocabulary_}, {}
+
+    def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        return self._know(list(learned["vocabulary"]))
+
+    def _check_options(self) -> None:
+        if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1:
+            raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
+        if isinstance(self.vocabulary, str) or (isinstance(self.vocabulary, int) and self.vocabulary < 3):
+            raise InputError(f"vocabulary is {self.vocabulary!r}; give a number of words, or a list of them.")
+        if self.reads not in ("text", "ids"):
+            raise InputError(f"reads is {self.reads!r}; choose 'text' or 'ids'.")
+        if self.removal not in ("drop", "replace"):
+            raise InputError(f"removal is {self.removal!r}; choose 'drop' or 'replace'.")
+
+
+def as_list(X: Any) -> list[str]:
+    """Texts of any kind - a list, an array, a column of a frame - as a list of strings."""
+    if isinstance(X, Texts):
+        return X.texts
+    if isinstance(X, str):
+        raise InputError("Expected a list of texts, got one text; pass [text].")
+    if hasattr(X, "columns"):
+        if len(X.columns) != 1:
+            raise InputError(
+                f"Expected one column of texts, got a table of {len(X.columns)}; pass the column, X['text']."
+            )
+        X = X[X.columns[0]]
+    texts = X.to_list() if hasattr(X, "to_list") else list(X)
+    if not texts:
+        raise InputError("There are no texts.")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"Text {row} is {text!r} ({type(text).__name__}), not a string.")
+    return texts

@@ -1,0 +1,121 @@
+"""Networks for sentences: convolution and max-pooling in each, convolutions over them (section 4.2)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from l2x.networks.patches import in_chunks
+from l2x.networks.words import PAD, PooledConvolution, WordEmbedding
+
+
+class SentenceEncoder(nn.Module):
+    """Ids (n, sentences, words) -> (n, sentences, filters); zero where there is no sentence."""
+
+    def __init__(self, vocabulary: int, width: int, filters: int, gain: float) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.convolution = PooledConvolution(width, filters)
+        self.filters = filters
+
+    def forward(self, ids: Tensor) -> Tensor:
+        there = (ids != PAD).any(dim=2)
+        words = ids[there]  # (sentences that there are, words)
+        vectors = torch.zeros(*there.shape, self.filters, device=ids.device)
+        return vectors.masked_scatter(
+            there[:, :, None], self.convolution(self.embedding(words), words != PAD)
+        )
+
+
+class SentencePredictor(nn.Module):
+    """g_α: ids and the mask, which weighs the encoded sentences, -> (n, outputs) logits or means.
+
+    The paper's has average pooling and a dense layer (`hidden=0`); ours has a hidden layer between.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        outputs: int,
+        *,
+        width: int = 100,
+        filters: int = 150,
+        hidden: int = 150,
+        gain: float = 3.0,
+        sees_mask: bool = True,
+    ) -> None:
+        super().__init__()
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        self.sees_mask = sees_mask
+        features = filters + sees_mask
+        self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
+        self.answer = nn.Linear(hidden or features, outputs)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return in_chunks(self._outputs, ids, mask)
+
+    def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
+        weights = mask * (ids != PAD).any(dim=2)
+        read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
+        pooled = (read * weights[:, :, None]).mean(dim=1)
+        if self.sees_mask:  # how many sentences there are
+            pooled = torch.cat([pooled, weights.mean(dim=1, keepdim=True)], dim=1)
+        outputs: Tensor = self.answer(self.hidden(pooled))
+        return outputs
+
+
+class SentenceSelector(nn.Module):
+    """w_θ: ids -> (n, sentences) importance scores; our recipe's, as `WordSelector`.
+
+    It scores every sentence in the light of the whole text and of the answer expected for it.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        outputs: int,
+        *,
+        width: int = 100,
+        filters: int = 150,
+        hidden: int = 150,
+        gain: float = 3.0,
+    ) -> None:
+        super().__init__()
+        self.reader = SentencePredictor(
+            vocabulary, outputs, width=width, filters=filters, hidden=hidden, gain=gain, sees_mask=False
+        )
+        self.sentence = nn.Linear(filters, hidden)
+        self.text = nn.Linear(hidden + outputs, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1)
+        nn.init.zeros_(self.score.weight)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return in_chunks(self._scores, ids)
+
+    def _scores(self, ids: Tensor) -> Tensor:
+        sentences = self.reader.encoder(ids)  # (n, sentences, filters)
+        text = self.reader.hidden(sentences.mean(dim=1))
+        light = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
+        scores: Tensor = self.score(torch.relu(self.sentence(sentences) + light[:, None]))
+        return scores[:, :, 0]
+
+
+class PaperSentenceSelector(nn.Module):
+    """w_θ as section 4.2 has it: encoded sentences, three convolutions over them, a dense layer."""
+
+    def __init__(self, vocabulary: int, *, width: int = 100, filters: int = 150, gain: float = 1.0) -> None:
+        super().__init__()
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        layers: list[nn.Module] = []
+        for _ in range(3):
+            layers += [nn.Conv1d(filters, filters, 3, padding=1), nn.ReLU()]
+        self.convolutions = nn.Sequential(*layers)
+        self.dense = nn.Linear(filters, 1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return in_chunks(self._scores, ids)
+
+    def _scores(self, ids: Tensor) -> Tensor:
+        around = self.convolutions(self.encoder(ids).transpose(1, 2))
+        scores: Tensor = self.dense(around.transpose(1, 2))
+        return scores[:, :, 0]

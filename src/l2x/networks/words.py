@@ -1,0 +1,182 @@
+"""Networks for words: embeddings and convolutions over positions (section 4.2)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from l2x.networks.patches import in_chunks
+
+PAD = 0
+
+
+class WordEmbedding(nn.Module):
+    """Ids -> vectors; padding is zero.
+
+    Adam moves every weight by about the learning rate, however rarely its word occurs, so that a vocabulary
+    learns slowly beside dense layers. Weights are kept `gain` times smaller than the vectors they stand for:
+    the vectors learn `gain` times faster.
+    """
+
+    def __init__(self, vocabulary: int, width: int, *, gain: float = 1.0) -> None:
+        super().__init__()
+        self.gain = gain
+        self.vectors = nn.Embedding(vocabulary, width, padding_idx=PAD)
+        with torch.no_grad():
+            # Keras' default, which the paper's models have: uniform and small.
+            self.vectors.weight.uniform_(-0.05 / gain, 0.05 / gain)
+            self.vectors.weight[PAD] = 0
+
+    def forward(self, ids: Tensor) -> Tensor:
+        vectors: Tensor = self.vectors(ids)
+        return vectors * self.gain if self.gain != 1 else vectors
+
+
+class PooledConvolution(nn.Module):
+    """A convolution over positions, max-pooling over all of them, ReLU.
+
+    A window without any word gives the bias, so that only windows that hold a word are computed: a text of
+    which ten words are left costs a tenth of the whole.
+    """
+
+    def __init__(self, fan_in: int, filters: int, *, kernel: int = 3) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.linear = nn.Linear(kernel * fan_in, filters)
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        """x (n, length, fan_in), present (n, length) -> (n, filters)."""
+        sides = (self.kernel // 2, (self.kernel - 1) // 2)
+        windows = nn.functional.pad(x, (0, 0, *sides)).unfold(
+            1, self.kernel, 1
+        )  # (n, length, fan_in, kernel)
+        live = nn.functional.pad(present, sides).unfold(1, self.kernel, 1).any(dim=-1)
+        rows = live.nonzero()[:, 0]
+        filtered = self.linear(windows[live].flatten(1))
+        empty = self.linear.bias.expand(len(x), -1)
+        pooled = empty.scatter_reduce(0, rows[:, None].expand_as(filtered), filtered, "amax")
+        return torch.relu(pooled)
+
+    def everywhere(self, x: Tensor) -> Tensor:
+        """The same convolution and ReLU without the pooling: (n, length, filters)."""
+        filters = self.linear.weight.view(-1, x.shape[2], self.kernel)
+        convolved = nn.functional.conv1d(x.transpose(1, 2), filters, self.linear.bias, padding="same")
+        return torch.relu(convolved).transpose(1, 2)
+
+
+class WordPredictor(nn.Module):
+    """g_α: ids and the mask, which multiplies their embeddings, -> (n, outputs) logits or means.
+
+    `pooling="average"` is the paper's: embedding, average over the positions, a dense layer of 250. "window"
+    has a convolution with max-pooling in place of the average, as word networks have.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        outputs: int,
+        *,
+        width: int = 50,
+        hidden: int = 250,
+        pooling: Literal["window", "average"] = "window",
+        gain: float = 3.0,
+        sees_mask: bool = True,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.convolution = PooledConvolution(width, hidden) if pooling == "window" else None
+        self.sees_mask = sees_mask
+        features = (hidden if self.convolution else width) + sees_mask
+        self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU())
+        self.answer = nn.Linear(hidden, outputs)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return in_chunks(self._outputs, ids, mask)
+
+    def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
+        mask = mask * (ids != PAD)
+        vectors = self.embedding(ids) * mask[:, :, None]
+        pooled = vectors.mean(dim=1) if self.convolution is None else self.convolution(vectors, mask > 0)
+        if self.sees_mask:  # how many words there are
+            pooled = torch.cat([pooled, mask.mean(dim=1, keepdim=True)], dim=1)
+        outputs: Tensor = self.answer(self.hidden(pooled))
+        return outputs
+
+
+class WordSelector(nn.Module):
+    """w_θ: ids (n, length) -> (n, length) importance scores; our recipe's.
+
+    It reads the text as a predictor does - `reader`, which learns first, see `values.fit_reader` - and scores
+    every word, with its neighbours, in the light of the whole text and of the answer expected for it.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        outputs: int,
+        *,
+        width: int = 50,
+        filters: int = 250,
+        hidden: int = 64,
+        gain: float = 3.0,
+    ) -> None:
+        super().__init__()
+        self.reader = WordPredictor(
+            vocabulary, outputs, width=width, hidden=filters, gain=gain, sees_mask=False
+        )
+        self.word = nn.Linear(filters, hidden)
+        self.text = nn.Linear(filters + outputs, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1)
+        nn.init.zeros_(self.score.weight)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return in_chunks(self._scores, ids)
+
+    def _scores(self, ids: Tensor) -> Tensor:
+        reader = self.reader
+        assert reader.convolution is not None
+        words = reader.convolution.everywhere(reader.embedding(ids))  # (n, length, filters)
+        text = reader.hidden(words.amax(dim=1))
+        light = self.text(torch.cat([text, reader.answer(text)], dim=1))
+        scores: Tensor = self.score(torch.relu(self.word(words) + light[:, None]))
+        return scores[:, :, 0]
+
+
+class PaperWordSelector(nn.Module):
+    """w_θ as section 4.2 has it.
+
+    A common convolution; a local branch of two more; a global branch of max-pooling and a dense layer; joined
+    at every position, one more convolution, dropout, and a convolution of kernel size 1.
+    """
+
+    def __init__(
+        self, vocabulary: int, *, width: int = 50, filters: int = 100, dropout: float = 0.2, gain: float = 1.0
+    ) -> None:
+        super().__init__()
+        half = filters // 2
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.common = nn.Conv1d(width, filters, 3, padding=1)
+        self.local = nn.Sequential(
+            nn.Conv1d(filters, half, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv1d(half, half, 3, padding=1),
+            nn.ReLU(),
+        )
+        self.whole = nn.Sequential(nn.Linear(filters, filters), nn.ReLU())
+        self.joined = nn.Sequential(
+            nn.Conv1d(half + filters, half, 3, padding=1),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Conv1d(half, 1, 1),
+        )
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return in_chunks(self._scores, ids)
+
+    def _scores(self, ids: Tensor) -> Tensor:
+        common = torch.relu(self.common(self.embedding(ids).transpose(1, 2)))  # (n, filters, length)
+        whole = self.whole(common.amax(dim=2))[:, :, None].expand(-1, -1, ids.shape[1])
+        scores: Tensor = self.joined(torch.cat([self.local(common), whole], dim=1))
+        return scores[:, 0]
