@@ -100,7 +100,7 @@ def some_sizes(d: int) -> list[int]:
     """All sizes of few features; of many, about FEW_SIZES on a geometric scale, the last one d."""
     if d <= FEW_SIZES:
         return list(range(1, d + 1))
-    return sorted({int(round(k)) for k in np.geomspace(1, d, FEW_SIZES)})
+    return sorted({round(float(k)) for k in np.geomspace(1, d, FEW_SIZES)})
 
 
 def curve_rows(

@@ -12,7 +12,6 @@ import numpy as np
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.card.card import Entry, Finding, Part, ReportCard
 from l2x.card.subject import Subject, subject_of
-from l2x.errors import InputError
 from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
 from l2x.features.view import View
@@ -29,9 +28,9 @@ from l2x.training import TrainingPlan
 from l2x.values import FittedValue, SubsetValue
 from l2x.yardstick import oracle
 
-# The verdict: an explanation encodes if the places tell more than this share of all there is to know about the
-# answer, with 95 % confidence, and more than fitting noise and the judge's own weakness could explain. Chosen on
-# development draws (docs/report-card.md): our recipe was at 0.004 there, the weakest cheater at 0.096.
+# The verdict: an explanation encodes if the places tell more than this share of all there is to know about
+# the answer, with 95 % confidence, and more than fitting noise and the judge's own weakness could explain.
+# Chosen on development draws (docs/report-card.md): our recipe was at 0.004, the weakest cheater at 0.096.
 TOLERANCE = 0.03
 # At most so many rows of X_train teach the readers of the places.
 READER_ROWS = 50_000
@@ -72,10 +71,11 @@ class Bench:
 
     @property
     def available(self) -> float:
-        """All there is to know about the answer, in nats: I(X; Y), or half the variance of standardised means."""
+        """All there is to know, in nats: I(X; Y), or half the variance of standardised means."""
         if not self.classifies:
-            return 0.5 * self.answers.shape[1]
-        return float(entropy_bits(self.answers.mean(axis=0)) - entropy_bits(self.answers).mean()) / BITS
+            return 0.5 * float(self.answers.shape[1])
+        bits = entropy_bits(self.answers.mean(axis=0)) - entropy_bits(self.answers).mean()
+        return float(bits / BITS)
 
     def agreement(self, guesses: Array, answers: Array | None = None) -> Estimate:
         """The share of rows with the model's own answer; for regression, R²."""
@@ -179,7 +179,7 @@ def fidelity_part(bench: Bench) -> Part:
     ways = [own, *(way for way in bench.view.removals if way != own)]
     mask, entries = bench.explanation.mask, []
     for way in ways:
-        view = bench.view if way == own else bench.view.with_removal(way)
+        view = bench.view if way is None or way == own else bench.view.with_removal(way)
         label = f"the rest removed ({way})" if way else "the rest removed"
         for places, shown, ending in ((mask, label, ""), (~mask, "  the selection removed", "_complement")):
             part = masked_answers(bench.black_box, view, bench.X_test, places)
@@ -195,7 +195,7 @@ def fidelity_part(bench: Bench) -> Part:
 
 
 def judge_part(bench: Bench) -> Part:
-    """2. EVAL-X: a q that was fitted on random subsets of other rows, so that no selection can pass it a code."""
+    """2. EVAL-X: a q fitted on random subsets of other rows, so that no selection can pass it a code."""
     everything = bench.selectable
     cases = [
         ("selection", "the selection", bench.explanation.mask),

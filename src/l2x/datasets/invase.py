@@ -1,6 +1,6 @@
 """The six synthetic sets of INVASE (Yoon, Jordon and van der Schaar 2019), with the truth of each row.
 
-x ~ N(0, I) of 11 or 100 dimensions and P(y = 1 | x) = 1 / (1 + exp(l)), as in the authors' code, with l one of
+x ~ N(0, I) of 11 or 100 dimensions and P(y = 1 | x) = 1 / (1 + exp(l)), as in the authors' code. l is
 
     syn1   x1 x2
     syn2   x3² + x4² + x5² + x6² - 4
@@ -10,9 +10,9 @@ x ~ N(0, I) of 11 or 100 dimensions and P(y = 1 | x) = 1 / (1 + exp(l)), as in t
     syn5   syn1 where x11 < 0, otherwise syn3
     syn6   syn2 where x11 < 0, otherwise syn3
 
-In syn4 and syn5 rows have 3 or 5 truly relevant features (x11 is one). A method with one k for all rows cannot
-have both a true-positive rate of 1 and a false-discovery rate of 0 there: `k` is their mean number, 4, and the
-best possible rates are then 0.9 and 0.125.
+In syn4 and syn5 rows have 3 or 5 truly relevant features (x11 is one). A method with one k for all rows
+cannot have both a true-positive rate of 1 and a false-discovery rate of 0 there: `k` is their mean number, 4,
+and the best possible rates are then 0.9 and 0.125.
 """
 
 from __future__ import annotations

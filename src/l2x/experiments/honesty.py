@@ -4,8 +4,8 @@ setting   = a data set, a model and rows in three parts: for explainers, for the
 records   = the report card of every method on every setting and seed, into results/honesty.json
 rates     = on switch, over ten seeds: how often the verdict flags a method; the card's error rates
 
-One more set is one more entry in SETTINGS. Nothing here was tuned on these seeds: the verdict's limit comes from
-other draws (docs/report-card.md).
+One more set is one more entry in SETTINGS. Nothing here was tuned on these seeds: the verdict's limit comes
+from other draws (docs/report-card.md).
 """
 
 from __future__ import annotations
@@ -205,9 +205,8 @@ def truth_record(name: InvaseName, d: int, method: str, seed: int, scale: Scale)
     """One line of results/honesty.json: rates against the truth on one of INVASE's sets."""
     train = invase(name, scale.train_rows, d=d, seed=seed)
     test = invase(name, scale.test_rows, d=d, seed=TEST_SEED + seed)
-    build, plan = {
-        "l2x": (l2x.Explainer, scale.plan), "paper": (l2x.Explainer.paper, scale.paper_plan)
-    }[method]  # fmt: skip
+    build: Callable[..., l2x.Explainer] = l2x.Explainer.paper if method == "paper" else l2x.Explainer
+    plan = scale.paper_plan if method == "paper" else scale.plan
     explainer = build(train.model, train.k, training=plan, seed=seed).fit(train.X)
     explanation = explainer.explain(test.X)
     sizes = test.truth.sum(axis=1)

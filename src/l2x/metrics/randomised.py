@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.features.columns import Columns
 from l2x.features.view import View
-from l2x.values import FittedValue, NetworkValue
 from l2x.objective import Categorical, Gaussian, Response
-
-import numpy as np
+from l2x.values import FittedValue, NetworkValue
 
 # How sure the random model is: the standard deviation of its logits.
 SPREAD = 2.0

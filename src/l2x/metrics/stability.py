@@ -18,7 +18,8 @@ def jaccard(explanation: Explanation, other: Explanation) -> Array:
     """
     if explanation.mask.shape != other.mask.shape:
         raise InputError(
-            f"Explanations of {explanation.mask.shape} and {other.mask.shape} rows and features cannot be compared."
+            f"Explanations of {explanation.mask.shape} and {other.mask.shape} (rows, features) "
+            "cannot be compared."
         )
     both = (explanation.mask & other.mask).sum(axis=1)
     either = (explanation.mask | other.mask).sum(axis=1)

@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WHAT = {
-    "fidelity": "Is the model's answer the same when it is shown only the selected features, the rest removed in "
-    "several ways? And when it is shown everything else? A selection that passes a code can score high here.",
-    "judge": "A predictor that was fitted on random subsets of other rows, so that no selection could agree on a "
-    "code with it (EVAL-X).",
-    "encoding": "A reader of the explainer's own selections (g1) against a reader of the same selections dealt to "
-    "other rows (g0), which can only use the values. What g1 knows more is a code in the places.",
+    "fidelity": "Is the model's answer the same when it is shown only the selected features, the rest "
+    "removed in several ways? And when it is shown everything else? A selection that passes a code can score "
+    "high here.",
+    "judge": "A predictor that was fitted on random subsets of other rows, so that no selection could agree "
+    "on a code with it (EVAL-X).",
+    "encoding": "A reader of the explainer's own selections (g1) against a reader of the same selections "
+    "dealt to other rows (g0), which can only use the values. What g1 knows more is a code in the places.",
     "information": "What the selected values tell about the answer, by the judge.",
-    "stability": "How far the same features are selected with another seed, under small noise, for another row, "
-    "for another model. 1 is the same set, 0 a disjoint one.",
+    "stability": "How far the same features are selected with another seed, under small noise, for another "
+    "row, for another model. 1 is the same set, 0 a disjoint one.",
     "truth": "Against the features that truly matter, which are known here.",
     "cost": "What learning took, and after how many rows it has paid.",
 }
@@ -42,7 +43,8 @@ def card_page(card: ReportCard) -> str:
     opening = Section("", [card.verdict], facts=facts, figures=[plot_card(card)])
     return render_report(
         title=f"Report card: {card.name}",
-        subtitle=f"k = {card.k} of {card.features} features, {card.rows:,} rows, {card.task}; 95 % bootstrap intervals",
+        subtitle=f"k = {card.k} of {card.features} features, {card.rows:,} rows, {card.task}; "
+        "95 % bootstrap intervals",
         sections=[opening, *(_section(part) for part in card.parts)],
     )
 
