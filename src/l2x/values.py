@@ -168,11 +168,11 @@ def fit_reader(
     docs/method.md).
     """
     response, d = value.response, data.view.d
-    held_masks = random_masks(len(data.held), d, d, generator)  # at size d: half of them whole inputs
+    held_masks = _mostly_large(len(data.held), d, generator)
     held = replace(data.held, target=_said(value, data.held, held_masks))
 
     def objective(index: Tensor, _: float) -> Tensor:
-        rows, masks = data.train[index], random_masks(len(index), d, d, generator)
+        rows, masks = data.train[index], _mostly_large(len(index), d, generator)
         target = _said(value, rows, masks)
         return response.log_likelihood(reader(rows.x, masks.to(rows.x.device)), target).mean()
 
@@ -198,6 +198,12 @@ def _freeze(network: nn.Module, *, finished: bool) -> None:
     network.requires_grad_(requires_grad=False)
     if not finished:
         raise KeyboardInterrupt("stopped before the selector began to learn: there is nothing to keep yet")
+
+
+def _mostly_large(n: int, d: int, generator: torch.Generator) -> Tensor:
+    """Masks for learning to read: one in five whole, the others with a share of the features from 0 to 1."""
+    share = 1.25 * torch.rand(n, 1, generator=generator)
+    return (torch.rand(n, d, generator=generator) < share).float()
 
 
 def _said(value: Value, rows: Rows, masks: Tensor) -> Tensor:

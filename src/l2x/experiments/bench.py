@@ -12,11 +12,11 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -27,13 +27,15 @@ from torch import nn
 from l2x.artifact import write_atomically
 from l2x.blackbox import BlackBox
 from l2x.datasets.fetching import data_folder
+from l2x.errors import InputError
 from l2x.experiments.results import Record, Results, machine
 from l2x.explanation import Array, Explanation
 from l2x.features.view import View
-from l2x.metrics import mask_only_accuracy, posthoc_accuracy
+from l2x.metrics import fit_judge, mask_only_accuracy, posthoc_accuracy
+from l2x.objective import Categorical
 from l2x.rows import ask
-from l2x.training import progress_bar
-from l2x.values import FittedValue
+from l2x.training import TrainingPlan, progress_bar
+from l2x.values import FittedValue, NetworkValue
 
 # Our recipes: the better one on validation inputs is listed as l2x, too.
 OURS = ("l2x-model", "l2x-surrogate")
@@ -92,6 +94,9 @@ class Task(Protocol):
 
     @property
     def label(self) -> str: ...
+
+
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 def measure(bench: Bench, method: Method, name: str) -> Record:
@@ -159,8 +164,8 @@ def with_chosen(records: list[Record], problem: str) -> list[Record]:
 
 def run_tasks(
     output: Path,
-    tasks: Sequence[Any],
-    run: Callable[[Any], Record],
+    tasks: Sequence[AnyTask],
+    run: Callable[[AnyTask], Record],
     *,
     first: Sequence[Callable[[], object]],
     problem: str,
@@ -189,6 +194,35 @@ def run_tasks(
             results.add([])
             advance(done, running[future].label)
     return results.records
+
+
+def chosen_tasks(tasks: Sequence[AnyTask], only: Sequence[str] | None) -> list[AnyTask]:
+    """The tasks of the methods that were asked for; all if none was."""
+    known = {str(task.key["method"]): None for task in tasks}
+    if unknown := sorted(set(only or ()) - set(known)):
+        raise InputError(f"There is no method {unknown[0]!r}; choose among {', '.join(known)}.")
+    return [task for task in tasks if not only or task.key["method"] in only]
+
+
+def scaled(plan: TrainingPlan, steps: int | None) -> TrainingPlan:
+    """The plan without progress bars, and with so many steps in each phase if they are given."""
+    value = replace(plan.value, steps=steps or plan.value.steps)
+    selector = replace(plan.selector, steps=steps or plan.selector.steps)
+    return replace(plan, value=value, selector=selector, progress=False)
+
+
+def judge_of(
+    name: str, told: str, black_box: BlackBox, view: View, X: Any, *, k: int, classes: int, plan: TrainingPlan
+) -> FittedValue:
+    """A judge fitted on these inputs now, or taken from the cache."""
+
+    def fit() -> nn.Module:
+        value = fit_judge(black_box, X, k, features=view, training=plan).value
+        assert isinstance(value, NetworkValue)
+        return value.predictor
+
+    predictor = remembered(f"judge-{name}", told, view.predictor(classes), fit)
+    return FittedValue(view, NetworkValue(predictor, Categorical(classes)), black_box)
 
 
 def remembered(name: str, told: str, network: nn.Module, train: Callable[[], nn.Module]) -> nn.Module:

@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from l2x.features.vocabulary import PAD
 from l2x.networks.patches import in_chunks
-from l2x.networks.words import PooledConvolution, WordEmbedding
+from l2x.networks.words import WindowConvolution, WordEmbedding
 from l2x.training import progress_bar
 
 
@@ -19,7 +19,7 @@ class WordNetwork(nn.Module):
     def __init__(self, vocabulary: int, *, width: int = 50, filters: int = 250, dropout: float = 0.2) -> None:
         super().__init__()
         self.embedding = WordEmbedding(vocabulary, width)
-        self.convolution = PooledConvolution(width, filters)
+        self.convolution = WindowConvolution(width, filters)
         self.dense = nn.Sequential(
             nn.Dropout(dropout),
             nn.Linear(filters, filters),
@@ -32,7 +32,8 @@ class WordNetwork(nn.Module):
         return in_chunks(self._logits, ids)
 
     def _logits(self, ids: Tensor) -> Tensor:
-        logits: Tensor = self.dense(self.convolution(self.embedding(ids), ids != PAD))
+        windows = self.convolution(self.embedding(ids), ids != PAD)
+        logits: Tensor = self.dense(torch.relu(windows.maximum()))
         return logits
 
 

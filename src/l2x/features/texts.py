@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
+import narwhals as nw
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,7 +19,11 @@ from l2x.features.view import Array, View
 from l2x.features.vocabulary import PAD, checked_vocabulary, learn_vocabulary, without_tags, word_tokenizer
 
 if TYPE_CHECKING:
-    pass
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from l2x.explanation import Explanation
 
 Reads = Literal["text", "ids"]
 Removal = Literal["drop", "replace"]
@@ -166,6 +171,16 @@ class TextView(View):
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         return self._know(list(learned["vocabulary"]))
 
+    def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
+        from l2x.plots.texts import plot_texts
+
+        return None if explanation.inputs is None else plot_texts(explanation, path)
+
+    def html_of(self, explanation: Explanation, rows: int) -> str | None:
+        from l2x.plots.texts import texts_html
+
+        return None if explanation.inputs is None else texts_html(explanation, rows)
+
     def _check_options(self) -> None:
         if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1:
             raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
@@ -183,16 +198,24 @@ def as_list(X: Any) -> list[str]:
         return X.texts
     if isinstance(X, str):
         raise InputError("Expected a list of texts, got one text; pass [text].")
-    if hasattr(X, "columns"):
-        if len(X.columns) != 1:
+    given = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(given, nw.DataFrame):
+        if len(given.columns) != 1:
             raise InputError(
-                f"Expected one column of texts, got a table of {len(X.columns)}; pass the column, X['text']."
+                f"Expected one column of texts, got a table of {len(given.columns)}; pass the column, X['text']."
             )
-        X = X[X.columns[0]]
-    texts = X.to_list() if hasattr(X, "to_list") else list(X)
+        given = given[given.columns[0]]
+    texts = given.to_list() if isinstance(given, nw.Series) else list(given)
     if not texts:
         raise InputError("There are no texts.")
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"Text {row} is {text!r} ({type(text).__name__}), not a string.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Text {row} holds half of a character at place {error.start}; read the file as what it is, or "
+                "with errors='replace'."
+            ) from error
     return texts

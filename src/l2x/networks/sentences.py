@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.patches import in_chunks
-from l2x.networks.words import PAD, PooledConvolution, WordEmbedding
+from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
 
 
 class SentenceEncoder(nn.Module):
@@ -15,16 +15,15 @@ class SentenceEncoder(nn.Module):
     def __init__(self, vocabulary: int, width: int, filters: int, gain: float) -> None:
         super().__init__()
         self.embedding = WordEmbedding(vocabulary, width, gain=gain)
-        self.convolution = PooledConvolution(width, filters)
+        self.convolution = WindowConvolution(width, filters)
         self.filters = filters
 
     def forward(self, ids: Tensor) -> Tensor:
         there = (ids != PAD).any(dim=2)
         words = ids[there]  # (sentences that there are, words)
         vectors = torch.zeros(*there.shape, self.filters, device=ids.device)
-        return vectors.masked_scatter(
-            there[:, :, None], self.convolution(self.embedding(words), words != PAD)
-        )
+        encoded = torch.relu(self.convolution(self.embedding(words), words != PAD).maximum())
+        return vectors.masked_scatter(there[:, :, None], encoded)
 
 
 class SentencePredictor(nn.Module):
@@ -57,7 +56,7 @@ class SentencePredictor(nn.Module):
     def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
         weights = mask * (ids != PAD).any(dim=2)
         read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
-        pooled = (read * weights[:, :, None]).mean(dim=1)
+        pooled = weighted_mean(read * weights[:, :, None], weights)
         if self.sees_mask:  # how many sentences there are
             pooled = torch.cat([pooled, weights.mean(dim=1, keepdim=True)], dim=1)
         outputs: Tensor = self.answer(self.hidden(pooled))
@@ -94,7 +93,8 @@ class SentenceSelector(nn.Module):
 
     def _scores(self, ids: Tensor) -> Tensor:
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
-        text = self.reader.hidden(sentences.mean(dim=1))
+        there = (ids != PAD).any(dim=2).float()
+        text = self.reader.hidden(weighted_mean(sentences, there))
         light = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
         scores: Tensor = self.score(torch.relu(self.sentence(sentences) + light[:, None]))
         return scores[:, :, 0]

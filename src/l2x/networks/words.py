@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -34,11 +35,11 @@ class WordEmbedding(nn.Module):
         return vectors * self.gain if self.gain != 1 else vectors
 
 
-class PooledConvolution(nn.Module):
-    """A convolution over positions, max-pooling over all of them, ReLU.
+class WindowConvolution(nn.Module):
+    """A convolution over positions, of which only the windows that hold a word are computed.
 
-    A window without any word gives the bias, so that only windows that hold a word are computed: a text of
-    which ten words are left costs a tenth of the whole.
+    A text of which ten words are left costs a tenth of the whole, and padding costs nothing. A window without
+    any word would give the bias: it takes part in the maximum.
     """
 
     def __init__(self, fan_in: int, filters: int, *, kernel: int = 3) -> None:
@@ -46,30 +47,47 @@ class PooledConvolution(nn.Module):
         self.kernel = kernel
         self.linear = nn.Linear(kernel * fan_in, filters)
 
-    def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        """x (n, length, fan_in), present (n, length) -> (n, filters)."""
+    def forward(self, x: Tensor, present: Tensor) -> Windows:
+        """x (n, length, fan_in) and where there are words, (n, length)."""
         sides = (self.kernel // 2, (self.kernel - 1) // 2)
         windows = nn.functional.pad(x, (0, 0, *sides)).unfold(
             1, self.kernel, 1
         )  # (n, length, fan_in, kernel)
         live = nn.functional.pad(present, sides).unfold(1, self.kernel, 1).any(dim=-1)
-        rows = live.nonzero()[:, 0]
-        filtered = self.linear(windows[live].flatten(1))
-        empty = self.linear.bias.expand(len(x), -1)
-        pooled = empty.scatter_reduce(0, rows[:, None].expand_as(filtered), filtered, "amax")
-        return torch.relu(pooled)
+        return Windows(self.linear(windows[live].flatten(1)), live, empty=self.linear.bias)
 
-    def everywhere(self, x: Tensor) -> Tensor:
-        """The same convolution and ReLU without the pooling: (n, length, filters)."""
-        filters = self.linear.weight.view(-1, x.shape[2], self.kernel)
-        convolved = nn.functional.conv1d(x.transpose(1, 2), filters, self.linear.bias, padding="same")
-        return torch.relu(convolved).transpose(1, 2)
+
+@dataclass(frozen=True)
+class Windows:
+    """The convolved windows of some texts, before the activation."""
+
+    values: Tensor  # (m, filters), those that hold a word
+    live: Tensor  # (n, length), where these are
+    empty: Tensor  # (filters,), what all others would be
+
+    @property
+    def rows(self) -> Tensor:
+        """(m,) the text that each belongs to."""
+        return self.live.nonzero()[:, 0]
+
+    def maximum(self) -> Tensor:
+        """Max-pooling over all positions, (n, filters)."""
+        index = self.rows[:, None].expand_as(self.values)
+        return self.empty.expand(len(self.live), -1).scatter_reduce(0, index, self.values, "amax")
+
+
+def weighted_mean(vectors: Tensor, weights: Tensor) -> Tensor:
+    """The average of what is selected: Σ vectors / Σ weights over positions, (n, positions, c) -> (n, c).
+
+    `vectors` are multiplied with their weights already; zero where nothing is selected.
+    """
+    return vectors.sum(dim=1) / weights.sum(dim=1, keepdim=True).clamp(min=1e-6)
 
 
 class WordPredictor(nn.Module):
     """g_α: ids and the mask, which multiplies their embeddings, -> (n, outputs) logits or means.
 
-    `pooling="average"` is the paper's: embedding, average over the positions, a dense layer of 250. "window"
+    `pooling="average"` is the paper's: embedding, average of the selected, a dense layer of 250. "window"
     has a convolution with max-pooling in place of the average, as word networks have.
     """
 
@@ -86,7 +104,7 @@ class WordPredictor(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = WordEmbedding(vocabulary, width, gain=gain)
-        self.convolution = PooledConvolution(width, hidden) if pooling == "window" else None
+        self.convolution = WindowConvolution(width, hidden) if pooling == "window" else None
         self.sees_mask = sees_mask
         features = (hidden if self.convolution else width) + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU())
@@ -98,7 +116,10 @@ class WordPredictor(nn.Module):
     def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
         mask = mask * (ids != PAD)
         vectors = self.embedding(ids) * mask[:, :, None]
-        pooled = vectors.mean(dim=1) if self.convolution is None else self.convolution(vectors, mask > 0)
+        if self.convolution is None:
+            pooled = weighted_mean(vectors, mask)
+        else:
+            pooled = torch.relu(self.convolution(vectors, mask > 0).maximum())
         if self.sees_mask:  # how many words there are
             pooled = torch.cat([pooled, mask.mean(dim=1, keepdim=True)], dim=1)
         outputs: Tensor = self.answer(self.hidden(pooled))
@@ -137,11 +158,12 @@ class WordSelector(nn.Module):
     def _scores(self, ids: Tensor) -> Tensor:
         reader = self.reader
         assert reader.convolution is not None
-        words = reader.convolution.everywhere(reader.embedding(ids))  # (n, length, filters)
-        text = reader.hidden(words.amax(dim=1))
+        windows = reader.convolution(reader.embedding(ids), ids != PAD)
+        text = reader.hidden(torch.relu(windows.maximum()))
         light = self.text(torch.cat([text, reader.answer(text)], dim=1))
-        scores: Tensor = self.score(torch.relu(self.word(words) + light[:, None]))
-        return scores[:, :, 0]
+        words = self.word(torch.relu(windows.values)) + light[windows.rows]  # (m, hidden)
+        nowhere = torch.zeros(ids.shape, device=ids.device)  # padding, which is never selected
+        return nowhere.masked_scatter(windows.live, self.score(torch.relu(words)))
 
 
 class PaperWordSelector(nn.Module):

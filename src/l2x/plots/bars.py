@@ -19,10 +19,12 @@ MOST = 15
 LABEL_WIDTH = 0.07  # of a percentage, in units of the axis
 
 
-def plot_explanation(explanation: Explanation, path: str | Path | None = None) -> Figure:
+def plot_explanation(explanation: Explanation, path: str | Path | None = None, *, title: str = "") -> Figure:
     """How often each feature was selected; for a single row, its scores. Saved if a path is given."""
     with style():
         figure = _one_row(explanation) if len(explanation) == 1 else _frequencies(explanation)
+        if title:
+            figure.suptitle(title, x=0.012, horizontalalignment="left")
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -41,14 +43,14 @@ def _frequencies(explanation: Explanation) -> Figure:
     for place, i in enumerate(shown):
         # Beyond the dotted line where it would cut through the number.
         end = chance if 0 <= chance - share[i] < LABEL_WIDTH else share[i]
-        axes.text(end + 0.01, place, _percent(share[i]), va="center", color=INK)
+        axes.text(end + 0.01, place, percent(share[i]), va="center", color=INK)
     axes.axvline(chance, color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
-    _label_rows(axes, [shortened(explanation.feature_names[i]) for i in shown])
+    label_rows(axes, [shortened(explanation.feature_names[i]) for i in shown])
     axes.set_xlim(0, 1.08)
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     rest = _rest(share, order[len(shown) :])
-    note(figure, f"{n:,} rows{rest}. Dotted: a random choice ({_percent(chance)}).")
+    note(figure, f"{n:,} rows{rest}. Dotted: a random choice ({percent(chance)}).")
     return figure
 
 
@@ -58,7 +60,7 @@ def _rest(share: Array, others: Array) -> str:
         return ""
     most = float(share[others].max())
     noun = "feature" if len(others) == 1 else "features"
-    return f"; {len(others)} more {noun}: " + ("never" if most == 0 else f"{_percent(most)} at most")
+    return f"; {len(others)} more {noun}: " + ("never" if most == 0 else f"{percent(most)} at most")
 
 
 def _one_row(explanation: Explanation) -> Figure:
@@ -74,7 +76,7 @@ def _one_row(explanation: Explanation) -> Figure:
     axes.hlines(range(len(shown)), left, scores[shown], color=colours, linewidth=1.6)
     axes.scatter(scores[shown], range(len(shown)), color=colours, s=42, zorder=3)
     labels = [_with_value(explanation.feature_names[i], values[i]) for i in shown]
-    _label_rows(axes, labels)
+    label_rows(axes, labels)
     for place, label in enumerate(axes.get_yticklabels()):
         label.set_color(INK if place < k else MUTED)
     if k < len(shown):
@@ -85,7 +87,7 @@ def _one_row(explanation: Explanation) -> Figure:
     return figure
 
 
-def _label_rows(axes: Axes, labels: list[str]) -> None:
+def label_rows(axes: Axes, labels: list[str]) -> None:
     """One label per bar, the first on top, nothing else on the axis."""
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", length=0)
@@ -97,7 +99,7 @@ def _with_value(name: str, value: str) -> str:
     return shortened(name) if not value else f"{shortened(name)} = {shortened(value, 16)}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Whole per cents, but never 0% or 100% for what is not quite that."""
     if 0 < share < 0.005:
         return "<1%"

@@ -1,0 +1,105 @@
+"""Texts cut into what was selected and what stands around it, ready for a page or a terminal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from l2x.errors import InputError
+from l2x.explanation import Explanation
+from l2x.features.texts import Texts, TextView
+
+ELLIPSIS = "…"
+# White space, control characters (a terminal would obey them) and line breaks of HTML are shown as one blank.
+_BLANKS = re.compile(r"(?:[\s\x00-\x1f\x7f-\x9f]|<br\s*/?>)+", re.IGNORECASE)
+# What may stand between two key words that are shown as one: "well-made".
+_JOINT = re.compile(r"[\s-]*")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a text, not escaped; if it was selected, with its best rank (0 is the first) and its scores."""
+
+    text: str
+    rank: int | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """Neighbouring selected features: where they stand in the text, their best rank, their scores in words."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    rank: int
+    about: str
+
+    def joined(self, other: _Mark) -> _Mark:
+        rank, about = min(self.rank, other.rank), f"{self.about}, {other.about}"
+        return _Mark(self.first, other.last, self.start, other.end, rank, about)
+
+
+def pieces(explanation: Explanation, row: int, *, context: int | None = None) -> list[Piece]:
+    """The original text of a row, piece by piece.
+
+    Key words next to each other are one piece, with the blank between them. `context` leaves out what is
+    further than so many characters from everything selected; None keeps the whole text.
+    """
+    one = explanation[row]
+    text = with_texts(one)[1][0]
+    found: list[Piece] = []
+    end = 0
+    for mark in _marks(one):
+        found.append(_around(text[end : mark.start], context, after=bool(found), before=True))
+        found.append(Piece(_shown(text[mark.start : mark.end]), mark.rank, mark.about))
+        end = mark.end
+    found.append(_around(text[end:], context, after=bool(found), before=False))
+    return [piece for piece in found if piece.text]
+
+
+def with_texts(explanation: Explanation) -> tuple[TextView, Texts]:
+    """The view and its texts, or an error."""
+    view = explanation.view
+    if not isinstance(view, TextView) or explanation.inputs is None:
+        raise InputError("This explanation holds no texts: fit with features=l2x.Words() or l2x.Sentences().")
+    return view, view.check(explanation.inputs)
+
+
+def _marks(one: Explanation) -> list[_Mark]:
+    """What was selected in a single text, in reading order, neighbours joined."""
+    view, texts = with_texts(one)
+    text, spans = texts[0], texts.tokens.spans[0]
+    selected = one.indices[0][one.selected[0]].tolist()
+    marks: list[_Mark] = []
+    for feature, rank in sorted((feature, rank) for rank, feature in enumerate(selected)):
+        start, end = spans[feature].tolist()
+        name = f" {_shown(text[start:end])}" if view.unit == "word" else ""
+        about = f"{rank + 1}.{name} (score {one.scores[0, feature]:.3g})"
+        mark = _Mark(feature, feature, start, end, rank, about)
+        if marks and marks[-1].last + 1 == feature and _JOINT.fullmatch(text, marks[-1].end, start):
+            marks[-1] = marks[-1].joined(mark)
+        else:
+            marks.append(mark)
+    return marks
+
+
+def _around(text: str, context: int | None, *, after: bool, before: bool) -> Piece:
+    """Text that was not selected, what is far from the marks that it stands after and before left out."""
+    text = _shown(text)
+    if context is None:
+        return Piece(text)
+    # Where nothing is selected the beginning stands for the text.
+    head = context if after else 0 if before else 2 * context
+    tail = context if before else 0
+    if len(text) <= head + tail + context // 2:  # an ellipsis would hardly save anything
+        return Piece(text)
+    beginning = text[:head].rpartition(" ")[0] or text[:head]
+    ending = text[len(text) - tail :]
+    ending = ending.partition(" ")[2] or ending
+    return Piece(f"{beginning} {ELLIPSIS} {ending}")
+
+
+def _shown(text: str) -> str:
+    return _BLANKS.sub(" ", text)
