@@ -159,6 +159,30 @@ def test_images() -> None:
     assert card["stability"]["noise"].value == 1  # the same random numbers for as many rows
 
 
+def test_texts_of_different_lengths() -> None:
+    def likes(texts: list[str]) -> np.ndarray:
+        p = np.array([0.9 if "good" in text.lower() else 0.1 for text in texts])
+        return np.stack([1 - p, p], axis=1)
+
+    rng = np.random.default_rng(0)
+    words = ["film", "plot", "actor", "long", "short", "scene"]
+    texts = [" ".join(rng.choice([*words, "good"], size=rng.integers(1, 6))) for _ in range(300)]
+    plan = l2x.TrainingPlan(
+        value=Phase(40, 3e-3, batch_size=64),
+        selector=Phase(20, 3e-3, batch_size=64),
+        evaluations=2,
+        progress=False,
+    )
+    view = l2x.Words(length=6, vocabulary=20)
+    explainer = l2x.Explainer(likes, 2, features=view, training=plan).fit(texts[:100])
+    card = l2x.report_card(explainer, likes, texts[100:200], texts[200:], training=plan)
+    assert "drop" in {entry.key for entry in card["fidelity"].entries}
+    assert "noise" not in {entry.key for entry in card["stability"].entries}
+    cheat = ByPosition(likes, features=explainer.features_)
+    there = np.array([len(text.split()) for text in texts[200:]])
+    assert (cheat.explain(texts[200:], 2).mask.sum(axis=1) == np.minimum(2, there)).all()  # never padding
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "nothing": ([], "nothing to judge"),
     "other rows": (RandomK().explain(TEST[:7], 1), "is of 7 rows, X_test has 1000"),

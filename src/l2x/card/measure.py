@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from l2x.baselines.method import selectable_units
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.card.card import Entry, Finding, Part, ReportCard
 from l2x.card.subject import Subject, subject_of
@@ -67,8 +68,8 @@ class Bench:
     @cached_property
     def selectable(self) -> Array:
         """(n, d): what is there to be selected in each test row; padding is not."""
-        found = self.view.selectable(self.view.encode(self.X_test))
-        return np.ones_like(self.explanation.mask) if found is None else found.numpy()
+        found = selectable_units(self.view, self.X_test)
+        return np.ones_like(self.explanation.mask) if found is None else found
 
     @property
     def available(self) -> float:

@@ -25,6 +25,7 @@ from l2x import baselines
 from l2x.blackbox import as_black_box
 from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseName, invase
 from l2x.datasets.synthetic import SyntheticData, synthetic
+from l2x.experiments.bench import Bench, scaled
 from l2x.experiments.results import Record, Results, machine
 from l2x.explanation import Array
 from l2x.features.view import View
@@ -52,14 +53,14 @@ class Scale:
     first_seed: int = 7000  # seeds that nothing was tried on
     verdict_seeds: int = 10  # of switch
     paper_seeds: int = 3  # of those, so many with the paper's recipe too
-    image_steps: int | None = None  # of networks that read images; None: as the view has it
+    network_steps: int | None = None  # of what reads images and texts; None: as the view has it
     dimensions: tuple[int, ...] = (11, 100)
 
     @classmethod
     def quick(cls) -> Scale:
         return cls(
             train_rows=30_000, test_rows=2000, value_steps=400, selector_steps=200, paper_steps=300,
-            first_seed=0, verdict_seeds=2, image_steps=200, dimensions=(11,),
+            first_seed=0, verdict_seeds=2, network_steps=150, dimensions=(11,),
         )  # fmt: skip
 
     @property
@@ -142,23 +143,37 @@ def from_draws(draw: Callable[..., SyntheticData | InvaseData], seed: int, scale
     )
 
 
-def three_or_eight(seed: int, scale: Scale) -> Setting:
-    """MNIST, 3 against 8: the network, the parts of the images and the judge of `l2x reproduce mnist`."""
-    from l2x.experiments import mnist
-
-    digits = mnist.Scale.quick() if scale.image_steps else mnist.Scale()
-    bench = mnist.set_up(mnist.THREE_EIGHT, digits)
+def from_bench(bench: Bench, steps: int | None, *, readers: int, test: int) -> Setting:
+    """A setting of `l2x reproduce mnist` or `imdb-words`: its model, its parts of the data, and its judge,
+    which learned from other inputs than the explainers."""
+    view = bench.view
     return Setting(
         model=bench.black_box,
-        k=mnist.K,
+        k=bench.k,
         train=bench.train,
-        readers=bench.train,  # the judge learned from others
-        test=bench.test.X,
+        readers=view.take(bench.train, slice(0, readers)),
+        test=view.take(bench.test, slice(0, test)),
         judge=bench.judge,
-        plan=digits.plan,
-        paper_plan=digits.paper_plan,
-        features=l2x.Patches(mnist.SIZE),
+        plan=scaled(view.plan, steps),
+        paper_plan=scaled(view.paper_plan, steps),
+        features=view,
     )
+
+
+def three_or_eight(seed: int, scale: Scale) -> Setting:
+    """MNIST, 3 against 8."""
+    from l2x.experiments import mnist
+
+    size = mnist.Scale.quick() if scale.network_steps else mnist.Scale()
+    return from_bench(mnist.set_up(mnist.THREE_EIGHT, size), scale.network_steps, readers=8000, test=2000)
+
+
+def review_words(seed: int, scale: Scale) -> Setting:
+    """IMDB, ten words; few reviews, because cheating by prediction asks about each of 400 words."""
+    from l2x.experiments import imdb
+
+    size = imdb.Scale.quick() if scale.network_steps else imdb.Scale()
+    return from_bench(imdb.set_up("words", size), scale.network_steps, readers=2000, test=500)
 
 
 # Every set of the table: how a setting of it is made from a seed.
@@ -168,6 +183,7 @@ SETTINGS: dict[str, Callable[[int, Scale], Setting]] = {
     "syn5": partial(from_draws, partial(invase, "syn5")),
     "syn6": partial(from_draws, partial(invase, "syn6")),
     "mnist-38": three_or_eight,
+    "imdb-words": review_words,
 }
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
 from l2x.blackbox import BlackBox, as_black_box
+from l2x.errors import InputError
 from l2x.features.columns import Columns
 from l2x.features.view import View
 from l2x.objective import Categorical, Gaussian, Response
@@ -24,10 +26,14 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     stay as they were do not explain the model (Adebayo et al. 2018). `X` are some of the training inputs; the
     random model's answers are scaled so that they vary over them.
     """
+    if getattr(features, "reads", None) == "ids":
+        raise InputError(
+            "This model reads ids, as only its own network can: use a copy of that network with new weights."
+        )
     black_box = as_black_box(model)
-    view: View = (features or Columns()).fit(X)
+    view: View = clone(features or Columns()).fit(X)
     X = view.check(X)
-    outputs = black_box(view.take(X, slice(0, min(len(X), 100)))).shape[1]
+    outputs = black_box(view.for_model(view.take(X, slice(0, min(len(X), 100))))).shape[1]
     response: Response = (
         Gaussian((0.0,) * outputs, (1.0,) * outputs)
         if black_box.task == "regression"
