@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from l2x.blackbox import BlackBox
+    from l2x.card import ReportCard
     from l2x.features.texts import TextView
     from l2x.scale.tables import Table
     from l2x.training import TrainingPlan
@@ -292,6 +293,15 @@ def evaluate(
             "--judge", help="Fit an independent judge on half of the rows, and measure on the other half."
         ),
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="PAGE",
+            help="Also the report card, printed and as a page: does the selection encode the answer? Fits a "
+            "judge on half of the rows.",
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train the judge far less.")] = False,
     seed: Seed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -303,7 +313,10 @@ def evaluate(
     columns? Beside it everything but those, k random columns, the bits of information the selection holds,
     and the speed.
 
-    Example:  `l2x evaluate churn.l2x churn:model test.csv --judge`
+    --report adds the whole report card, whose verdict says whether the places of the selected columns are a
+    code for the answer.
+
+    Example:  `l2x evaluate churn.l2x churn:model test.csv --report card.html`
     """
     import json
 
@@ -320,15 +333,25 @@ def evaluate(
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
+    if report is not None:
+        from l2x.scale.tables import check_writable
+
+        check_writable(report)
     view = explainer.features_ if isinstance(explainer.features_, TextView) else None
     frame = _sample(table, columns, rows, seed, as_text=view is not None)
-    plan = _plan(view, paper=False, quick=quick, progress=not quiet) if judge else None
-    figures = measure(explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan)
+    plan = _plan(view, paper=False, quick=quick, progress=not quiet)
+    figures = measure(
+        explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan if judge else None
+    )
+    card = None if report is None else _report_card(explainer, black_box, frame, k, plan, seed, report)
     if as_json:
         origin = {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)}
-        typer.echo(json.dumps(origin | figures | {"note": _caution(figures)}, indent=2))
-    else:
-        _print_figures(figures)
+        more = {} if card is None else {"report_card": card.to_dict()}
+        typer.echo(json.dumps(origin | figures | {"note": _caution(figures)} | more, indent=2))
+        return
+    _print_figures(figures)
+    if card is not None:
+        typer.echo(f"\n{card}\nreport     {report}")
 
 
 data_app = typer.Typer(no_args_is_help=True, help="Fetch the data sets of the paper's experiments.")
@@ -397,6 +420,29 @@ def _print_figures(figures: dict[str, Any]) -> None:
         line("  random columns", f"{_figure(judge['random_mean'])}")
     line("speed", f"{figures['rows_per_second']:,} rows explained per second")
     typer.echo(f"\n{_caution(figures)}")
+
+
+def _report_card(
+    explainer: Any,
+    black_box: BlackBox,
+    frame: pd.DataFrame,
+    k: int,
+    plan: TrainingPlan,
+    seed: int,
+    page: Path,
+) -> ReportCard:
+    """The card on one half of the rows, with a judge from the other, and its page."""
+    import numpy as np
+
+    from l2x.card import report_card
+
+    order = np.random.default_rng(seed).permutation(len(frame))
+    half = len(frame) // 2
+    card = report_card(
+        explainer, black_box, frame.iloc[order[:half]], frame.iloc[order[half:]], k, training=plan, seed=seed
+    )
+    card.save(page)
+    return card
 
 
 def _caution(figures: dict[str, Any]) -> str:

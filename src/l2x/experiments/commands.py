@@ -88,6 +88,53 @@ def synthetic(
 
 
 @app.command()
+def honesty(
+    quick: Quick = False,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Seeds of each set: 1; switch always has 10, or 2 if quick.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
+    ] = None,
+    truth: Annotated[
+        bool, typer.Option(help="Also INVASE's six sets against the truth, with 11 and 100 dimensions.")
+    ] = True,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report cards of ours, the paper's recipe and three cheaters, and the verdict's error rates on switch.
+
+    A run that was interrupted goes on where it stopped: what the results file holds is not run again.
+
+    Example:  `l2x reproduce honesty --quick --set switch`
+    """
+    from l2x.errors import require
+
+    require("matplotlib", extra="plots")
+    from l2x.experiments import honesty as experiment
+    from l2x.experiments import honesty_report as report
+
+    unknown = [name for name in sets or [] if name not in experiment.SETTINGS]
+    if unknown:
+        raise typer.BadParameter(f"'{unknown[0]}'; choose among {', '.join(experiment.SETTINGS)}.")
+    folder = folder or Path("out" if quick else "results")
+    records = experiment.run(
+        folder / "honesty.json",
+        quick=quick,
+        seeds=seeds or 1,
+        sets=sets,
+        with_truth=truth,
+        progress=not as_json,
+    )
+    page = report.write(records, folder)
+    if as_json:
+        typer.echo(json.dumps(records, indent=1))
+        return
+    report.show(records)
+    typer.echo(f"records  {folder / 'honesty.json'}\npage     {page}")
+
+
+@app.command()
 def mnist(
     quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
 ) -> None:
