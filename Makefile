@@ -48,7 +48,7 @@ clean: ## remove .venv, caches and builds
 
 $(VENV)/.demo: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x for the demo into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[plots]' lightgbm
+	@$(PIP_INSTALL) -e '.[plots,text]' lightgbm
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
