@@ -16,9 +16,9 @@ import l2x
 from l2x.metrics import posthoc_accuracy
 from l2x.plots.report import SafeHtml, Section, write_report
 
-K, ROWS, OTHERS = 5, 400, 60
-PHASE = l2x.Phase(60, 1e-2, batch_size=32, averaging=0.9)
-PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=4, validation_rows=40)
+K, ROWS, OTHERS = 5, 300, 50
+PHASE = l2x.Phase(40, 2e-2, batch_size=32, averaging=0.9)
+PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=4, validation_rows=30)
 
 
 def explain_short_reviews() -> tuple[l2x.Explainer, l2x.Explanation]:
