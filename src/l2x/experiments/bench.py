@@ -58,18 +58,18 @@ class Bench:
     judge: FittedValue
     examples: Array  # rows of the test inputs whose selections are kept, to be shown
 
-    def answers(self, X: Any) -> Array:
-        """The model's class for each input."""
-        answers = ask(self.black_box, self.view, self.view.check(X), progress=False)
-        return np.asarray(answers.argmax(axis=1))
+    def responses(self, X: Any) -> Array:
+        """P_m(y|x) of each input."""
+        return ask(self.black_box, self.view, self.view.check(X), progress=False)
 
     @cached_property
-    def test_answers(self) -> Array:
-        return self.answers(self.test)
+    def test_responses(self) -> Array:
+        return self.responses(self.test)
 
     @cached_property
     def train_answers(self) -> Array:
-        return self.answers(self.train)
+        """The model's class for each training input."""
+        return np.asarray(self.responses(self.train).argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 def measure(bench: Bench, method: Method, name: str) -> Record:
     """What a method scores; post-hoc accuracy never without its companions."""
     view = bench.view
-    X, answers = view.take(bench.test, slice(method.rows)), bench.test_answers[: method.rows]
+    X, responses = view.take(bench.test, slice(method.rows)), bench.test_responses[: method.rows]
+    answers = responses.argmax(axis=1)
     started = time.perf_counter()
     explain = method.learn()
     learned = time.perf_counter()
@@ -112,21 +113,26 @@ def measure(bench: Bench, method: Method, name: str) -> Record:
     judged = bench.judge.probabilities(X, explanation.mask).argmax(axis=1)
     seen = view.take(bench.train, slice(method.mask_rows))
     shown = bench.examples[bench.examples < len(X)]
-    # Only between our recipes is there anything to choose.
-    validation = posthoc(bench, bench.validation, explain(bench.validation)) if name in OURS else None
+    validation = None
+    if name in OURS:  # only between them is there anything to choose
+        validation = posthoc_accuracy(bench.black_box, bench.validation, explain(bench.validation))
+
+    def kept(*, complement: bool = False) -> float:
+        return posthoc_accuracy(bench.black_box, X, explanation, complement=complement, responses=responses)
+
     return {
         "k": bench.k,
         "rows": len(X),
-        "posthoc_accuracy": posthoc(bench, X, explanation),
+        "posthoc_accuracy": kept(),
         "judge_accuracy": float((judged == answers).mean()),
         "mask_only_accuracy": mask_only_accuracy(
             explain(seen).mask, bench.train_answers[: method.mask_rows], explanation.mask, answers
         ),
-        "complement_accuracy": posthoc(bench, X, explanation, complement=True),
+        "complement_accuracy": kept(complement=True),
         "validation_posthoc": validation,
         "fit_seconds": learned - started,
         "explain_seconds": explained - learned,
-        "model_accuracy": float((bench.test_answers == bench.labels).mean()),
+        "model_accuracy": float((bench.test_responses.argmax(axis=1) == bench.labels).mean()),
         "majority": float(max((answers == label).mean() for label in set(answers.tolist()))),
         "train_rows": len(bench.train),
         "mask_rows": len(seen),
@@ -136,10 +142,6 @@ def measure(bench: Bench, method: Method, name: str) -> Record:
         "threads": torch.get_num_threads(),
         "machine": machine(),
     }
-
-
-def posthoc(bench: Bench, X: Any, explanation: Explanation, *, complement: bool = False) -> float:
-    return posthoc_accuracy(bench.black_box, X, explanation, complement=complement)
 
 
 def with_chosen(records: list[Record], problem: str) -> list[Record]:
