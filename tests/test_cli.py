@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 import l2x
 from l2x.cli import app
-from l2x.scale.stream import BatchExplainer
+from l2x.scale.tables import Table
 
 # The label of `linear` hangs on a and b alone; `tree` is told of them by name.
 MODELS = """
@@ -328,20 +328,32 @@ def terminate() -> None:
 def test_an_interrupted_run_leaves_what_was_there(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, stop: Callable[[], None], code: int
 ) -> None:
-    explain, calls = BatchExplainer.__call__, iter(range(10))
+    calls = iter(range(20))
 
-    def explain_then_stop(self: BatchExplainer, batch: object) -> object:
-        if next(calls) == 2:
+    def share_then_stop(self: Table, rows: int) -> float:
+        if next(calls) == 3:
             stop()
-        return explain(self, batch)
+        return 0.5
 
-    monkeypatch.setattr(BatchExplainer, "__call__", explain_then_stop)
     Path("out.csv").write_text("older")
     before = folder.files()
-    result = folder.run("explain", "tree.l2x", "test.csv", "-o", "out.csv", "--batch-rows", 20, code=code)
-    assert code == 143 or "interrupted:" in result.stderr
+    command = ("explain", "tree.l2x", "test.csv", "-o", "out.csv", "--batch-rows", 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "share_read", share_then_stop)
+        result = folder.run(*command, code=code)
+    told = " ".join(result.stderr.split())
+    assert code == 143 or "interrupted: 60 explained rows are kept in 'out.csv.parts'" in told
     assert Path("out.csv").read_text() == "older"
+    assert folder.files() == before | {"out.csv.parts"}
+    result = folder.run(*command)
+    assert "note: 60 rows were explained before" in result.stderr
+    assert "200 rows" in result.stdout
     assert folder.files() == before
+    assert (
+        pd.read_csv("out.csv")["feature_1"].tolist()
+        == expected(make_frame(200, seed=1))["feature_1"].tolist()
+    )
+    Path("out.csv").unlink()
 
 
 def test_debug_shows_the_traceback(folder: Folder) -> None:

@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from models import one_column
+from models import first_column, one_column
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 import l2x
 from l2x.datasets import synthetic
@@ -166,12 +168,12 @@ def test_responses_spare_the_model(table: np.ndarray) -> None:
     def never(_: object) -> None:
         raise AssertionError("asked")
 
-    explainer = l2x.Explainer(never, k=1, training=brief()).fit(table, one_column(table))
+    explainer = l2x.Explainer(never, k=1, training=brief()).fit(table, responses=one_column(table))
     assert explainer.rows_asked_ == 0
     with pytest.raises(l2x.InputError, match="responses has 3 rows, X has 600"):
-        explainer.fit(table, np.ones((3, 2)))
+        explainer.fit(table, responses=np.ones((3, 2)))
     with pytest.raises(l2x.BlackBoxError, match="not a probability distribution"):
-        explainer.fit(table, np.ones((600, 2)))
+        explainer.fit(table, responses=np.ones((600, 2)))
 
 
 def test_sklearn_contract(table: np.ndarray, fitted: l2x.Explainer) -> None:
@@ -186,6 +188,43 @@ def test_sklearn_contract(table: np.ndarray, fitted: l2x.Explainer) -> None:
     assert not hasattr(clone(fitted), "selector_")
     with pytest.raises(l2x.NotFittedError, match="call fit"):
         explainer.explain(table)
+
+
+# Where scikit-learn's checks want its own words, or a TypeError where ours is a ValueError.
+OTHER_WORDS = {
+    "check_dtype_object",
+    "check_estimators_empty_data_messages",
+    "check_fit2d_1sample",
+    "check_fit2d_predict1d",
+    "check_n_features_in_after_fitting",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sklearn_estimator_checks() -> None:
+    checks = check_estimator(l2x.Explainer(first_column, k=1, training=brief()), on_fail=None)
+    failed = {check["check_name"] for check in checks if check["status"] == "failed"}
+    assert failed == OTHER_WORDS
+    assert len(checks) > 40
+
+
+def test_in_a_grid_search_and_a_pipeline(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
+    """A clone explains the same fitted model; labels that scikit-learn hands on are not the answers."""
+    labels = table[:, 1] > 0
+    model = LogisticRegression().fit(table, labels)
+    explainer = l2x.Explainer(model, k=1, training=brief())
+    assert clone(explainer).model is model
+    search = GridSearchCV(
+        explainer, {"k": [1, 2], "value": ["surrogate", "model"]}, cv=2, error_score="raise"
+    )
+    search.fit(table, 1 - labels)
+    assert search.best_score_ > 0.5
+    assert search.best_estimator_.rows_asked_ == 600
+    chain = make_pipeline(StandardScaler(), l2x.Explainer(one_column, k=2, training=brief()))
+    selected = chain.set_output(transform="pandas").fit_transform(pd.DataFrame(table, columns=list("abcde")))
+    assert list(selected.columns) == list("abcde")
+    assert (selected.sum(axis=1) == 2).all()
+    assert isinstance(explainer.fit(table).transform(table), np.ndarray)
 
 
 @pytest.mark.parametrize("k", [0, 6, -1, 2.0, True, "2"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from l2x.explainer import Explainer
     from l2x.explanation import Explanation
     from l2x.features.columns import Columns
+    from l2x.features.groups import ColumnGroups
     from l2x.features.patches import Patches
     from l2x.features.sentences import Sentences
     from l2x.features.words import Words
@@ -39,6 +40,7 @@ _HOME = {
     "Explainer": "explainer",
     "Explanation": "explanation",
     "Columns": "features.columns",
+    "ColumnGroups": "features.groups",
     "Patches": "features.patches",
     "Words": "features.words",
     "Sentences": "features.sentences",
@@ -69,6 +71,7 @@ _MODULES = ("baselines", "datasets", "metrics")
 __all__ = [
     "ArtifactError",
     "BlackBoxError",
+    "ColumnGroups",
     "Columns",
     "ConcreteMax",
     "DataError",

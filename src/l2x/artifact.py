@@ -29,6 +29,7 @@ from l2x._version import __version__
 from l2x.errors import ArtifactError, InputError
 from l2x.explainer import Explainer
 from l2x.features.columns import Columns
+from l2x.features.groups import ColumnGroups
 from l2x.features.patches import Patches
 from l2x.features.sentences import Sentences
 from l2x.features.view import Array, View
@@ -44,6 +45,7 @@ FORMAT = 1
 
 VIEWS: dict[str, type[View]] = {
     "Columns": Columns,
+    "ColumnGroups": ColumnGroups,
     "Patches": Patches,
     "Words": Words,
     "Sentences": Sentences,
@@ -54,8 +56,14 @@ SAMPLERS = ("ConcreteMax", "ExactSum", "PlackettLuce", "Reinforce", "RelaxedTopK
 
 def save(explainer: Explainer, path: str | Path) -> Path:
     """Write the fitted explainer; an older file at `path` stays intact until the new one is complete."""
-    explainer._check_fitted()
     path = Path(path)
+    write_atomically(path, as_bytes(explainer))
+    return path
+
+
+def as_bytes(explainer: Explainer) -> bytes:
+    """The content of the file."""
+    explainer._check_fitted()
     learned, view_arrays = explainer.features_.state()
     tensors = {f"view.{name}": np.ascontiguousarray(array) for name, array in view_arrays.items()}
     tensors |= _weights("selector", explainer.selector_)
@@ -81,8 +89,7 @@ def save(explainer: Explainer, path: str | Path) -> Path:
     }
     settings = json.loads(json.dumps(settings, default=_plain))
     header = {"format": FORMAT, "sha256": _checksum(settings, tensors), "explainer": settings}
-    write_atomically(path, tensor_bytes(tensors, metadata={"l2x": json.dumps(header)}))
-    return path
+    return bytes(tensor_bytes(tensors, metadata={"l2x": json.dumps(header)}))
 
 
 def load(
@@ -164,7 +171,7 @@ def _rebuild(
     from l2x.explainer import pick_device
 
     view_settings = settings["view"]
-    features = VIEWS[view_settings["name"]](**view_settings["settings"])
+    features = _view(view_settings)
     explainer = Explainer(
         model,
         settings["k"],
@@ -180,9 +187,7 @@ def _rebuild(
     view_arrays = {
         name.removeprefix("view."): array for name, array in tensors.items() if name.startswith("view.")
     }
-    view = VIEWS[view_settings["name"]](**view_settings["settings"]).restore(
-        view_settings["learned"], view_arrays
-    )
+    view = _view(view_settings).restore(view_settings["learned"], view_arrays)
     response = _response(settings["response"])
     place = pick_device(device)
     _check_module("selector", settings["selector"], selector)
@@ -202,6 +207,13 @@ def _rebuild(
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     return explainer
+
+
+def _view(saved: dict[str, Any]) -> View:
+    """A view that is not fitted yet; one view may hold another."""
+    settings = saved["settings"]
+    inside = {name: _view(settings[name]) for name in ("columns",) if settings.get(name)}
+    return VIEWS[saved["name"]](**(settings | inside))
 
 
 def _named(thing: Any, settings: dict[str, Any]) -> dict[str, Any]:
@@ -275,9 +287,11 @@ def _checksum(settings: dict[str, Any], tensors: dict[str, Array]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """numpy scalars, tuples and mappings as JSON knows them."""
+    """numpy scalars, and a view inside a view, as JSON knows them."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, View):
+        return _named(value, value.get_params(deep=False))
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     raise InputError(f"Cannot save {type(value).__name__} {value!r} without pickle.")

@@ -31,6 +31,7 @@ class BlackBox:
         None decides on the first answer: two dimensions are class probabilities, one is a mean.
     logits : bool
         The answers are logits; apply a softmax (a sigmoid where there is one column).
+    columns : names of the columns that the model was fitted on, where it knows them
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class BlackBox:
         task: Task | None = None,
         logits: bool = False,
         classes: Any = None,
+        columns: Any = None,
         name: str = "the model",
     ) -> None:
         self.predict = predict
@@ -47,6 +49,7 @@ class BlackBox:
         self.logits = logits
         self.classes = None if classes is None else np.asarray(classes)
         self.name = name
+        self.columns = None if columns is None else [str(column) for column in columns]
         self.calls = 0
         self.rows = 0
 
@@ -128,14 +131,16 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     if hasattr(model, "predict_proba") and task != "regression":
         predict = _as_fitted(model, model.predict_proba)
         classes = getattr(model, "classes_", None)
-        return BlackBox(predict, task="classification", classes=classes, name=f"{name}.predict_proba")
+        columns, name = _column_names(model), f"{name}.predict_proba"
+        return BlackBox(predict, task="classification", classes=classes, columns=columns, name=name)
     if hasattr(model, "predict"):
         if getattr(model, "_estimator_type", None) == "classifier" or hasattr(model, "classes_"):
             raise InputError(
                 f"{name} has no predict_proba: l2x explains P(y|x). Calibrate it, for example with "
                 "sklearn.calibration.CalibratedClassifierCV, or pass a callable that returns probabilities."
             )
-        return BlackBox(_as_fitted(model, model.predict), task="regression", name=f"{name}.predict")
+        predict, columns = _as_fitted(model, model.predict), _column_names(model)
+        return BlackBox(predict, task="regression", columns=columns, name=f"{name}.predict")
     if callable(model):
         owner = getattr(model, "__self__", None)
         predict = _as_fitted(owner, model) if hasattr(owner, "n_features_in_") else model
@@ -143,7 +148,8 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
             getattr(owner, "classes_", None) if getattr(model, "__name__", "") == "predict_proba" else None
         )
         name = getattr(model, "__qualname__", name)
-        return BlackBox(predict, task=task, logits=logits, classes=classes, name=name)
+        columns = _column_names(owner)
+        return BlackBox(predict, task=task, logits=logits, classes=classes, columns=columns, name=name)
     raise InputError(
         f"Cannot ask a {name} for predictions: pass a callable, an estimator with predict_proba or predict, "
         "a torch module, a LightGBM or XGBoost booster, or the path of an .onnx file."
@@ -197,7 +203,9 @@ def _softmax(z: Array) -> Array:
 
 def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Give an estimator what it was fitted on: a frame if it knows column names, an array otherwise."""
-    if hasattr(estimator, "feature_names_in_"):
+    if type(estimator).__module__.startswith("lightgbm") and hasattr(estimator, "feature_names_in_"):
+        return lambda X: predict(_with_categories(X))
+    if _column_names(estimator) is not None:
         return predict
 
     def predict_array(X: Any) -> Any:
@@ -205,6 +213,19 @@ def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any],
         return predict(X.to_numpy() if known and hasattr(X, "to_numpy") else X)
 
     return predict_array
+
+
+def _with_categories(X: Any) -> Any:
+    """LightGBM takes text only as a pandas category, which a table read from a file need not be."""
+    if not hasattr(X, "iloc"):
+        return X
+    text = X.select_dtypes(include=["object", "string"]).columns
+    return X.astype(dict.fromkeys(text, "category")) if len(text) else X
+
+
+def _column_names(model: Any) -> Any:
+    """The names that scikit-learn's estimators, and CatBoost's, remember; None if there are none."""
+    return getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))
 
 
 def _numbers(X: Any) -> Array:
@@ -232,7 +253,7 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
 def _booster(booster: Any, kind: str, task: Task | None) -> BlackBox:
     if kind == "lightgbm":
         objective = str(booster.params.get("objective", booster.dump_model()["objective"]))
-        predict = booster.predict
+        predict, columns = booster.predict, booster.feature_name()
     else:
         import json
 
@@ -240,11 +261,13 @@ def _booster(booster: Any, kind: str, task: Task | None) -> BlackBox:
         objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
 
         def predict(X: Any) -> Any:
-            return booster.predict(xgboost.DMatrix(X))
+            return booster.predict(xgboost.DMatrix(X, enable_categorical=True))
+
+        columns = booster.feature_names
 
     classifies = any(word in objective for word in ("binary", "multi", "cross_entropy", "logistic"))
     found: Task = "classification" if classifies else "regression"
-    return BlackBox(predict, task=task or found, name=f"{kind}.Booster")
+    return BlackBox(predict, task=task or found, columns=columns, name=f"{kind}.Booster")
 
 
 def _onnx_predictor(path: Path) -> Callable[[Any], Any]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from l2x.blackbox import BlackBox
     from l2x.card import ReportCard
+    from l2x.features.texts import TextView
     from l2x.scale.tables import Table
     from l2x.training import TrainingPlan
 
@@ -56,7 +57,12 @@ Model = Annotated[
     ),
 ]
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file with a header.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv or .parquet file with a header, or a .txt file with a text in each line.",
+        show_default=False,
+    ),
 ]
 Saved = Annotated[
     Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)
@@ -65,11 +71,23 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="COLUMN", help="A column that is no feature; repeat for more."),
 ]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column", metavar="COLUMN", help="Of texts: the column that holds them, if there are several."
+    ),
+]
 OtherK = Annotated[
     int | None, typer.Option("--k", help="How many features to select; by default as many as at fitting.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something fails.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
+
+
+class FeaturesChoice(StrEnum):
+    columns = "columns"
+    words = "words"
+    sentences = "sentences"
 
 
 class ValueChoice(StrEnum):
@@ -112,6 +130,11 @@ def fit(
         ),
     ],
     drop: Drop = None,
+    features: Annotated[
+        FeaturesChoice,
+        typer.Option(help="What one feature is: a column of the table, or a word or sentence of a text."),
+    ] = FeaturesChoice.columns,
+    column: Column = None,
     value: Annotated[
         ValueChoice | None,
         typer.Option(
@@ -138,30 +161,39 @@ def fit(
     otherwise name the target and ids with --drop.
 
     Example:  `l2x fit churn:model train.parquet --drop churned --drop id --k 4 -o churn.l2x`
+
+    Texts:  `l2x fit reviews:model train.csv --features words --column text --k 10 -o reviews.l2x`
     """
     if paper and value is not None:
         raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
     from l2x.explainer import Explainer
+    from l2x.scale.stream import text_column
     from l2x.scale.tables import Table, check_writable
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)
     check_writable(output)
     black_box = _load_model(model)
-    columns = _model_columns(black_box, table, drop or [], quiet=quiet)
-    frame = _sample(table, columns, rows, seed)
-    plan = _plan(paper=paper, quick=quick, progress=not quiet)
+    view = _text_view(features)
+    if view is None and column is not None:
+        raise typer.BadParameter("is for texts: give --features, too.", param_hint="--column")
+    if view is None:
+        columns = _model_columns(black_box, table, drop or [], quiet=quiet)
+    else:
+        columns = [text_column(table, column, others=drop or [])]
+    frame = _sample(table, columns, rows, seed, as_text=view is not None)
+    plan = _plan(view, paper=paper, quick=quick, progress=not quiet)
     build = Explainer.paper if paper else Explainer
-    options: dict[str, Any] = {} if value is None else {"value": value.value}
+    options: dict[str, Any] = {"features": view} | ({} if value is None else {"value": value.value})
     explainer = build(black_box, k, training=plan, seed=seed, **options).fit(frame, validation=validation)
     explainer.save(output)
     if quiet:
         return
     losses = [entry["validation_loss"] for entry in explainer.history_ if "selector" in entry["phase"]]
-    typer.echo(f"saved      {output}: k = {k} of {len(columns)} columns")
+    typer.echo(f"saved      {output}: k = {k} of {explainer.n_features_in_} {features.value}")
     if losses:
         unit = "half the squared error, standardised" if explainer.classes_ is None else "nats"
-        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected columns alone")
+        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected {features.value} alone")
     typer.echo(f"asked      {explainer.rows_asked_:,} rows of {black_box.name}")
     typer.echo(f"time       {explainer.fit_seconds_:.1f} s")
 
@@ -187,16 +219,23 @@ def explain(
         ),
     ] = None,
     drop: Drop = None,
+    column: Column = None,
     head: Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")] = 10,
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Batches explained at a time; by default one per processor.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Explain every row of DATA. The model is not needed; a file of any size streams through.
 
     OUT has the kept columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
-    when it is complete. Columns are matched by name; columns that the explainer does not know are ignored.
+    when it is complete; until then OUT.parts keeps what was done, and the same command goes on from there.
+    Columns are matched by name; columns that the explainer does not know are ignored.
+
+    Of texts, feature_1 .. feature_k are the words or sentences themselves.
 
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
@@ -208,7 +247,7 @@ def explain(
     explainer = load(file)
     table = Table(data)
     keep = list(dict.fromkeys(keep or []))
-    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep)
+    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep, column=column)
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
@@ -220,14 +259,20 @@ def explain(
     if output.exists() and output.samefile(data):
         raise InputError(f"OUT is DATA, '{data}': choose another name, or the rows would be lost.")
     check_writable(output)
-    started = time.perf_counter()
+    started, heard = time.perf_counter(), list[int]()
     with rows_bar(visible=not quiet) as report:
-        done = explain_table(batches, table, output, batch_rows=batch_rows, report=report)
+
+        def listen(rows: int, share: float) -> None:
+            if rows and not heard and not quiet:
+                say("note:", f"{rows:,} rows were explained before; going on from there.", style="bold")
+            heard.append(rows)
+            report(rows, share)
+
+        done = explain_table(batches, table, output, batch_rows=batch_rows, workers=workers, report=listen)
     seconds = time.perf_counter() - started
     if not quiet:
-        typer.echo(
-            f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({done / seconds:,.0f} rows/s)"
-        )
+        speed = (done - heard[0]) / seconds
+        typer.echo(f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({speed:,.0f} rows/s)")
 
 
 @app.command(rich_help_panel=EXPLAINING)
@@ -237,6 +282,7 @@ def evaluate(
     data: Data,
     k: OtherK = None,
     drop: Drop = None,
+    column: Column = None,
     rows: Annotated[
         int, typer.Option(min=4, help="Measure on at most so many rows of DATA, drawn at random.")
     ] = 20_000,
@@ -275,6 +321,7 @@ def evaluate(
     import json
 
     from l2x.artifact import load
+    from l2x.features.texts import TextView
     from l2x.metrics.evaluation import evaluate as measure
     from l2x.scale.stream import match_columns
     from l2x.scale.tables import Table
@@ -282,7 +329,7 @@ def evaluate(
     black_box = _load_model(model)
     explainer = load(file, model=black_box)
     table = Table(data)
-    columns, ignored = match_columns(explainer, table, drop=drop or [])
+    columns, ignored = match_columns(explainer, table, drop=drop or [], column=column)
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
@@ -290,8 +337,9 @@ def evaluate(
         from l2x.scale.tables import check_writable
 
         check_writable(report)
-    frame = _sample(table, columns, rows, seed)
-    plan = _plan(paper=False, quick=quick, progress=not quiet)
+    view = explainer.features_ if isinstance(explainer.features_, TextView) else None
+    frame = _sample(table, columns, rows, seed, as_text=view is not None)
+    plan = _plan(view, paper=False, quick=quick, progress=not quiet)
     figures = measure(
         explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan if judge else None
     )
@@ -415,34 +463,45 @@ def _load_model(spec: str) -> BlackBox:
 
 def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, quiet: bool) -> list[str]:
     """The table's columns without the dropped ones; if the model knows its columns' names, just those."""
-    from l2x.errors import InputError
+    from l2x.scale.tables import known_columns
 
     table.require(drop, "--drop")
-    columns = [name for name in table.columns if name not in drop]
-    owner = getattr(black_box.predict, "__self__", None)
-    known = [str(name) for name in getattr(owner, "feature_names_in_", ())]
-    if known and set(known) <= set(columns):
-        if not quiet:
-            _note_ignored([name for name in columns if name not in known], "the model")
-        columns = known
-    if not columns:
-        raise InputError(f"No column of '{table.path}' is left to explain with.")
+    columns = known_columns(table, black_box.columns, drop)
+    if not quiet:
+        _note_ignored([n for n in table.columns if n not in columns and n not in drop], "the model")
     return columns
 
 
-def _sample(table: Table, columns: Sequence[str], rows: int, seed: int) -> pd.DataFrame:
+def _text_view(features: FeaturesChoice) -> TextView | None:
+    """The view of texts that was asked for; None for columns."""
+    from l2x.features.sentences import Sentences
+    from l2x.features.words import Words
+
+    views: dict[str, type[TextView]] = {"words": Words, "sentences": Sentences}
+    return views[features.value]() if features.value in views else None
+
+
+def _sample(
+    table: Table, columns: Sequence[str], rows: int, seed: int, *, as_text: bool = False
+) -> pd.DataFrame:
     from l2x.scale.tables import sample_rows
 
-    sample = sample_rows(table.batches(columns), rows, seed=seed)
+    batches = table.batches((), text=columns) if as_text else table.batches(columns)
+    sample = sample_rows(batches, rows, seed=seed)
     frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
     return frame
 
 
-def _plan(*, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
+def _plan(view: TextView | None, *, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
     from dataclasses import replace
 
     from l2x.training import TrainingPlan
 
+    if view is not None:
+        plan = replace(view.paper_plan if paper else view.plan, progress=progress)
+        if not quick:
+            return plan
+        return plan.with_steps(value=plan.value.steps // 10, selector=plan.selector.steps // 10)
     if not paper:
         return TrainingPlan.quick(progress=progress) if quick else TrainingPlan(progress=progress)
     plan = TrainingPlan.paper(progress=progress)
@@ -459,28 +518,57 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
 
     from l2x.errors import InputError
 
-    batch = next(table.batches(explain.columns, text=explain.keep, batch_rows=head), None)
+    batch = next(explain.batches(table, head), None)
     if batch is None:
         raise InputError(f"'{table.path}' has no rows.")
+    # A pipe has no width to fit into.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+    if explain.of_texts:
+        console.print(_text_grid(explain, batch, colour=console.is_terminal))
+        return
     explained = explain(batch)
     features = [name for name in explained.schema.names if name.startswith("feature_")]
     grid = Grid(box=None, header_style="bold", pad_edge=False)
     for title in ["row", *explain.keep, *(f"{rank + 1}." for rank in range(len(features)))]:
         grid.add_column(title, overflow="fold")
-    position = dict(zip(explain.explainer.features_.names_, explain.columns, strict=True))
+    view = explain.explainer.features_
+    names: list[str] = getattr(view, "column_names_", view.names_)
+    position = dict(zip(names, explain.columns, strict=True))
     for i, (row, picked) in enumerate(zip(batch.to_pylist(), explained.to_pylist(), strict=True)):
-        chosen = [(picked[name], row[position[picked[name]]]) for name in features]
-        cells = [str(row[name]) for name in explain.keep] + [f"{n} = {_short(v)}" for n, v in chosen]
+        chosen = [_with_value(picked[name], row, position) for name in features]
+        cells = [str(row[name]) for name in explain.keep] + chosen
         grid.add_row(*map(Text, [str(i), *cells]))  # not str: names may look like markup
-    # A pipe has no width to fit into.
-    Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)
+    console.print(grid)
+
+
+def _text_grid(explain: Any, batch: Any, *, colour: bool) -> Any:
+    """What was kept, then each text around its key words or sentences."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from l2x.plots.highlights import pieces
+    from l2x.terminal import highlighted
+
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    for title in ["row", *explain.keep, explain.columns[0]]:
+        grid.add_column(title, overflow="fold")
+    explanation = explain.explainer.explain(batch.select(explain.columns).to_pandas(), explain.k)
+    for i, row in enumerate(batch.to_pylist()):
+        text = highlighted(pieces(explanation, i, context=60), explanation.k, colour=colour)
+        grid.add_row(str(i), *(Text(str(row[name])) for name in explain.keep), text)
+    return grid
 
 
 def _note_ignored(columns: Sequence[str], by: str) -> None:
     if columns:
-        from l2x.scale.tables import some
+        from l2x.errors import some
 
         say("note:", f"columns that {by} does not know are ignored: {some(columns)}", style="bold")
+
+
+def _with_value(name: str, row: dict[str, Any], position: dict[str, str]) -> str:
+    """A selected column with its value; a group of columns has none."""
+    return f"{name} = {_short(row[position[name]])}" if name in position else name
 
 
 def _short(value: Any) -> str:

@@ -12,6 +12,7 @@ L2XError
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -60,3 +61,9 @@ def require(module: str, *, extra: str) -> ModuleType:
         package = module.partition(".")[0]
         message = f"This needs the package '{package}'; install it with: pip install 'l2x[{extra}]'"
         raise MissingExtraError(message) from error
+
+
+def some(names: Sequence[str]) -> str:
+    """At most five names, so that an error stays one sentence."""
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown}, ... ({len(names)} in all)"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
 from l2x.blackbox import BlackBox, as_black_box, batches
-from l2x.errors import InputError, NotFittedError
+from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.view import Array, View
@@ -34,8 +35,11 @@ from l2x.values import (
     log_value,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-class Explainer(BaseEstimator):  # type: ignore[misc]
+
+class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Which k features decided the model's answer, for each input.
 
     Parameters
@@ -120,16 +124,31 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         }
         return cls(model, k, features=features, **(settings | options))
 
-    def fit(self, X: Any, responses: Any = None, *, validation: float = 0.1) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        responses: Any = None,
+        validation: float = 0.1,
+        rows: int = 1_000_000,
+    ) -> Self:
         """Learn from inputs alone: the model supplies the labels, asked once.
 
         Parameters
         ----------
-        X : training inputs, as the view takes them
+        X : training inputs, as the view takes them; or the path of a .parquet or .csv table
+        y : ignored, there for scikit-learn: what is explained is the model's answer
         responses : the model's answers for X, if they are at hand; the model is then not asked
         validation : share of X held out for early stopping and the choice of the best weights
+        rows : of a table on disk so many rows are drawn at random, in memory that does not grow with it;
+            its columns are those that the model knows by name, or all
         """
         started = time.perf_counter()
+        if isinstance(X, str | Path):
+            from l2x.scale.tables import read_sample
+
+            X = read_sample(Path(X), rows, known=self._black_box().columns, seed=self.seed)
         features = self.features or Columns()
         plan = self.training or features.plan
         sampler = self.sampler or PlackettLuce()
@@ -180,20 +199,53 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def explain(self, X: Any, k: int | None = None) -> Explanation:
         """The k features that decided each answer: one forward pass, no model needed.
 
-        Deterministic; memory beyond X and the scores does not grow with the number of rows.
+        Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
+        the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
+        warning says so.
         """
+        explanation = self.explain_quietly(X, k)
+        warn_unseen(explanation.unseen, stacklevel=3)
+        return explanation
+
+    def explain_quietly(self, X: Any, k: int | None = None) -> Explanation:
+        """`explain` for callers that add up `unseen` over many batches and warn once."""
         self._check_fitted()
         view = self.features_
         X = view.check(X)
         k = view.checked_k(self.k if k is None else k)
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next(self.selector_.parameters()).device
+        unseen: Counter[str] = Counter()
         with torch.inference_mode():
             for rows in batches(len(X), view.rows_at_once):
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
                 found = only_selectable(self.selector_(x), view.selectable(x), never=-torch.inf)
                 scores[rows] = found.cpu().numpy()
-        return Explanation(scores, k, view.names_, inputs=X, view=view)
+                unseen.update(view.unseen(x))
+        return Explanation(scores, k, view.names_, inputs=X, view=view, unseen=unseen)
+
+    def transform(self, X: Any) -> Array:
+        """What was selected, for pipelines: (n, d), True for the k features of each row."""
+        return self.explain(X).mask
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The features' names, for `set_output`."""
+        self._check_fitted()
+        return np.asarray(self.features_.names_, dtype=object)
+
+    def attribute(self, inputs: Tensor, target: Any = None) -> Tensor:
+        """As captum's methods have it: a tensor like `inputs`, positive where something was selected (how far
+        above the rest), zero elsewhere. What is explained is the whole answer: `target` is ignored."""
+        from l2x.neighbours import attribution
+
+        return attribution(self.explain(inputs), inputs)
+
+    def summary_plot(self, X: Any, path: str | Path | None = None, *, k: int | None = None) -> Figure:
+        """Many rows at a glance: when is each feature selected, and at which of its values? Saved if a path
+        is given."""
+        from l2x.plots.summary import plot_summary
+
+        return plot_summary(self.explain(X, k), path)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
@@ -215,6 +267,17 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         from l2x.artifact import save
 
         return save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # `transform` gives booleans
+        return tags
+
+    def __sklearn_clone__(self) -> Explainer:
+        """A new explainer of the same model: scikit-learn's own clone would forget what the model learned."""
+        settings = self.get_params(deep=False)
+        model = settings.pop("model")
+        return type(self)(model, **{name: clone(value, safe=False) for name, value in settings.items()})
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "selector_"):
@@ -293,6 +356,14 @@ def _network(given: nn.Module | Mapping[str, Any] | None, build: Any) -> nn.Modu
         return copy.deepcopy(given)
     network: nn.Module = build(**(given or {}))
     return network
+
+
+def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:
+    """Say that categories turned up which the training rows did not have, and how often."""
+    if unseen:
+        most = sorted(unseen.items(), key=lambda item: -item[1])
+        counts = some([f"{name} ({count:,} rows)" for name, count in most])
+        warnings.warn(f"Categories that the training rows did not have: {counts}.", stacklevel=stacklevel)
 
 
 def pick_device(name: str) -> torch.device:

@@ -104,8 +104,8 @@ def prepare(
     """Fit the view, ask the model once - when all else is known to be right - and hold some rows out."""
     view: View = clone(features).fit(X)
     k = view.checked_k(k)
-    learn, hold = split(len(X), validation, plan.validation_rows, np.random.default_rng(seed))
     X = view.check(X)
+    learn, hold = split(len(X), validation, plan.validation_rows, np.random.default_rng(seed))
     before = black_box.rows
     if responses is None:
         answers = ask(black_box, view, X, progress=plan.progress)

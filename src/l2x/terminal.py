@@ -8,12 +8,20 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from l2x.plots.highlights import Piece
+
+# From the most important key words to the least: readable on light and dark terminals.
+MARKS = ("bold white on #2f6db5", "white on #5585bd", "black on #b9d0ec")
 
 
 class Commands(TyperGroup):
@@ -48,6 +56,21 @@ def say(label: str, message: str, *, style: str) -> None:
     Console(stderr=True, highlight=False).print(line, soft_wrap=True)
 
 
+def highlighted(pieces: Sequence[Piece], k: int, *, colour: bool = True) -> Text:
+    """A text with what was selected in colours by rank; without colours, in «guillemets»."""
+    from rich.text import Text
+
+    line = Text()
+    for piece in pieces:
+        if piece.rank is None:
+            line.append(piece.text)
+        elif colour:
+            line.append(piece.text, MARKS[piece.rank * len(MARKS) // k])
+        else:
+            line.append(f"«{piece.text}»")
+    return line
+
+
 def _sentence(error: Exception) -> str:
     from l2x.errors import L2XError
 
@@ -62,7 +85,7 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on standard error that shows rows and rows per second."""
+    """A progress bar on standard error that shows rows and rows per second, from the first report on."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -76,10 +99,13 @@ def rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
         disable=not visible,
     )
     task = bar.add_task("explaining", total=1.0, note="")
-    started = time.perf_counter()
+    first: tuple[float, int] | None = None
 
     def report(rows: int, share: float) -> None:
-        speed = rows / (time.perf_counter() - started)
+        nonlocal first
+        now = time.perf_counter()
+        began, before = first = first or (now, rows)
+        speed = (rows - before) / max(now - began, 1e-9)
         bar.update(task, completed=share, note=f"{rows:,} rows, {speed:,.0f} rows/s")
 
     with bar:

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from scipy.sparse import csr_array
 
 import l2x
 from l2x.features import Columns
@@ -59,7 +60,10 @@ def test_arrays() -> None:
         (pd.Series([1.0, 2.0]), "got Series|Expected a table"),
         (np.array([[1.0, np.nan]]), "Row 0, column 'x1' is nan"),
         (np.array([[1.0, 2.0], [np.inf, 1.0]]), "Row 1, column 'x0' is inf"),
-        (pd.DataFrame({"a": ["x", "y"]}), "Column 'a' is String"),
+        (pd.DataFrame({"a": [f"id {i}" for i in range(200)]}), "Column 'a' is another category in each"),
+        (pd.DataFrame({"a": pd.to_datetime(["2024-01-01"])}), "Column 'a' is Datetime.*numbers and categ"),
+        (np.array([[1j]]), "Complex"),
+        (csr_array((2, 2)), r"sparse.*X.toarray\(\)"),
     ],
 )
 def test_bad_tables(X: object, message: str) -> None:

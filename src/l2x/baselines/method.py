@@ -71,14 +71,6 @@ def numbers(X: Any) -> Array:
     return np.ascontiguousarray(matrix, dtype=np.float64)
 
 
-def like(X: Any, matrix: Array) -> Any:
-    """`matrix` as a table of the library and the column names of X; an array if X is one."""
-    if isinstance(X, np.ndarray):
-        return matrix
-    frame = nw.from_native(X, eager_only=True)
-    return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
-
-
 def predicted_class(black_box: BlackBox, answers: Array) -> Array:
     """The column of `answers` to explain in each row, (n,): the class with the highest probability."""
     if black_box.task == "regression" and answers.shape[1] > 1:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from l2x.baselines.method import explained, fitted_view, like, numbers, predicted_class
+from l2x.baselines.method import explained, fitted_view, predicted_class
 from l2x.baselines.units import AskMasks, ask_masks, global_seed, lime_units, shap_units, unit_seed
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.errors import InputError, require
@@ -52,8 +52,10 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
         view.checked_k(k)
         view.encode(X)  # names the row and column of a missing value
         classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
-        attribution = self._attribution(black_box, lambda matrix: black_box(like(X, matrix)), background)
-        matrix = numbers(X)
+        attribution = self._attribution(
+            black_box, lambda matrix: black_box(view.table(X, matrix)), background, list(view.levels_)
+        )
+        matrix = view.numbers(X)
         scores = np.empty(matrix.shape)
         with progress_bar(f"explaining by {self.name}", len(X), visible=self.progress) as advance:
             for i, row in enumerate(matrix):
@@ -63,9 +65,14 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _attribution(
-        self, black_box: BlackBox, predict: Callable[[Array], Array], background: Array
+        self,
+        black_box: BlackBox,
+        predict: Callable[[Array], Array],
+        background: Array,
+        categorical: Sequence[int],
     ) -> RowAttribution:
-        """What explains one row; `predict` takes arrays, whatever table the model wants."""
+        """What explains one row; `predict` takes arrays (of codes, in the `categorical` columns), whatever
+        table the model wants."""
 
     def _explain_units(self, black_box: BlackBox, view: View, X: Any, k: int) -> Explanation:
         """The same for patches or words, each present or removed as the view says."""
@@ -82,7 +89,8 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
                 x = view.encode(row, first_row=i)  # names the place of a missing value
                 allowed = view.selectable(x)
                 units = np.arange(view.d) if allowed is None else np.flatnonzero(allowed[0].numpy())
-                answers, seed = ask_masks(black_box, view, row, units), unit_seed(self.seed, X[i])
+                seed = unit_seed(self.seed, x[0] if hasattr(X, "columns") else X[i])
+                answers = ask_masks(black_box, view, row, units)
                 if len(units):
                     scores[i, units] = self._unit_attribution(answers, len(units), int(label), seed)
                 advance(i + 1, f"{black_box.rows:,} rows asked")
@@ -95,8 +103,7 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def _background(self, view: Columns) -> Array:
         if self.background is not None:
             rows = view.check(self.background)
-            view.encode(rows)
-            return numbers(rows)
+            return view.numbers(rows)
         if self.features is None or not hasattr(self.features, "names_"):
             raise InputError(
                 f"{self.name} needs rows to draw from; pass background=X_train, or features= a fitted view."
@@ -150,8 +157,14 @@ class Lime(PerturbationMethod):
         self.progress = progress
 
     def _attribution(
-        self, black_box: BlackBox, predict: Callable[[Array], Array], background: Array
+        self,
+        black_box: BlackBox,
+        predict: Callable[[Array], Array],
+        background: Array,
+        categorical: Sequence[int],
     ) -> RowAttribution:
+        if np.isnan(background).any():
+            raise InputError("LIME takes no missing values; fill them first, or use KernelShap.")
         lime_tabular = require("lime.lime_tabular", extra="baselines")
         regression = black_box.task == "regression"
         random = np.random.RandomState(self.seed)
@@ -159,6 +172,7 @@ class Lime(PerturbationMethod):
         lime = lime_tabular.LimeTabularExplainer(
             background,
             mode="regression" if regression else "classification",
+            categorical_features=categorical,
             discretize_continuous=self.discretize,
             # All features are kept, so that choosing among them first would change nothing but the time.
             feature_selection="none",
@@ -223,7 +237,11 @@ class KernelShap(PerturbationMethod):
         self.progress = progress
 
     def _attribution(
-        self, black_box: BlackBox, predict: Callable[[Array], Array], background: Array
+        self,
+        black_box: BlackBox,
+        predict: Callable[[Array], Array],
+        background: Array,
+        categorical: Sequence[int],
     ) -> RowAttribution:
         shap = require("shap", extra="baselines")
         if len(background) > self.background_rows:

@@ -206,9 +206,7 @@ def chosen_tasks(tasks: Sequence[AnyTask], only: Sequence[str] | None) -> list[A
 
 def scaled(plan: TrainingPlan, steps: int | None) -> TrainingPlan:
     """The plan without progress bars, and with so many steps in each phase if they are given."""
-    value = replace(plan.value, steps=steps or plan.value.steps)
-    selector = replace(plan.selector, steps=steps or plan.selector.steps)
-    return replace(plan, value=value, selector=selector, progress=False)
+    return replace(plan.with_steps(value=steps, selector=steps), progress=False)
 
 
 def judge_of(

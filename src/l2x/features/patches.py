@@ -131,6 +131,9 @@ class Patches(View):
         plane = plane[:, :height, :width]
         return plane if len(self.image_shape_) == 2 else plane[:, None]
 
+    def spread(self, values: Array) -> Array:
+        return self.pixels(values)
+
     def per_unit(self, parts: Tensor) -> Tensor:
         """The sum over each patch's pixels and channels: (n, h, w) or (n, c, h, w) -> (n, d)."""
         if tuple(parts.shape[1:]) != self.image_shape_:

@@ -202,7 +202,8 @@ def as_list(X: Any) -> list[str]:
     if isinstance(given, nw.DataFrame):
         if len(given.columns) != 1:
             raise InputError(
-                f"Expected one column of texts, got a table of {len(given.columns)}; pass the column, X['text']."
+                f"Expected one column of texts, got a table of {len(given.columns)}; "
+                "pass the column, X['text']."
             )
         given = given[given.columns[0]]
     texts = given.to_list() if isinstance(given, nw.Series) else list(given)
@@ -215,7 +216,7 @@ def as_list(X: Any) -> list[str]:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"Text {row} holds half of a character at place {error.start}; read the file as what it is, or "
-                "with errors='replace'."
+                f"Text {row} holds half of a character at place {error.start}: decode it anew, "
+                "with errors='replace' if need be."
             ) from error
     return texts

@@ -117,6 +117,14 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `state`."""
 
+    def unseen(self, x: Tensor) -> dict[str, int]:
+        """Per name, how many encoded inputs hold something that the training inputs never had."""
+        return {}
+
+    def spread(self, values: Array) -> Array:
+        """Values of features, (n, d), over the inputs that they are made of; it broadcasts to their shape."""
+        return values
+
     def names_in(self, X: Any, indices: Array) -> Array | None:
         """What the features (n, k) are called in each input, such as the words of a text; None where they
         are called the same in all."""

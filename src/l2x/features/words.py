@@ -51,7 +51,7 @@ class Words(TextView):
         validation_rows=2000,
     )
     paper_plan: ClassVar[TrainingPlan] = TrainingPlan(
-        selector=Phase(1000, 1e-3, batch_size=128, optimizer="rmsprop", schedule="constant"),
+        selector=Phase(1200, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
         evaluations=10,
         validation_rows=2000,
     )

@@ -19,8 +19,58 @@ def perceptron(sizes: Sequence[int], activation: str) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+class TableInput(nn.Module):
+    """Encoded columns with categories or missing values -> (n, width) numbers that a network can read.
+
+    numbers     the numeric columns, zero where missing
+    slots       one per category (1 where the cell has it), one per column that may miss (1 where it does)
+
+    Times the first dense layer's weights a slot is an embedding vector; all slots of a column that is not
+    selected are zero (section 3.1), while a missing cell has a vector of its own.
+
+    Parameters
+    ----------
+    numeric, gaps : places of the numeric columns, and of those that may have missing cells
+    categories : for each categorical column its place, and how many codes 0, 1, ... it has
+    """
+
+    numeric: Tensor
+    gaps: Tensor
+    column: Tensor
+    code: Tensor
+
+    def __init__(
+        self, numeric: Sequence[int], gaps: Sequence[int], categories: Sequence[tuple[int, int]]
+    ) -> None:
+        super().__init__()
+        slots = [(place, code) for place, codes in categories for code in range(codes)]
+        buffers = {
+            "numeric": torch.tensor(numeric, dtype=torch.long),
+            "gaps": torch.tensor(gaps, dtype=torch.long),
+            "column": torch.tensor([place for place, _ in slots], dtype=torch.long),
+            "code": torch.tensor([float(code) for _, code in slots]),
+        }
+        for name, tensor in buffers.items():
+            self.register_buffer(name, tensor, persistent=False)  # the view knows them: they are no weights
+        self.width = len(numeric) + len(slots) + len(gaps)
+
+    def slots(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, slots); an unseen category has none."""
+        return torch.cat([x[:, self.column] == self.code, x[:, self.gaps].isnan()], dim=1).float()
+
+    def slot_columns(self) -> Tensor:
+        """The column of each slot."""
+        return torch.cat([self.column, self.gaps])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x[:, self.numeric].nan_to_num(0.0), self.slots(x)], dim=1)
+
+
 class ColumnSelector(nn.Module):
     """w_θ: (n, d) -> (n, d) importance scores.
+
+    `inputs` reads tables with categories or missing values; `columns` is their number where the d features
+    are groups of them.
 
     With `prior` the scores are a vector common to all rows plus g(x). The common part learns PRIOR_SPEED
     times faster and g starts at zero, so that rows which say nothing about the choice (ties: 97 % of
@@ -30,10 +80,19 @@ class ColumnSelector(nn.Module):
     PRIOR_SPEED = 5.0
 
     def __init__(
-        self, d: int, *, hidden: Sequence[int] = (128, 128), activation: str = "silu", prior: bool = True
+        self,
+        d: int,
+        *,
+        hidden: Sequence[int] = (128, 128),
+        activation: str = "silu",
+        prior: bool = True,
+        inputs: TableInput | None = None,
+        columns: int | None = None,
     ) -> None:
         super().__init__()
-        self.layers = perceptron([d, *hidden, d], activation)
+        self.inputs = inputs
+        width = (columns or d) if inputs is None else inputs.width
+        self.layers = perceptron([width, *hidden, d], activation)
         self.prior = nn.Parameter(torch.zeros(d)) if prior else None
         if prior:
             last = self.layers[-1]
@@ -42,13 +101,13 @@ class ColumnSelector(nn.Module):
             last.bias.requires_grad_(False).zero_()  # `prior` takes its place
 
     def forward(self, x: Tensor) -> Tensor:
-        scores: Tensor = self.layers(x)
+        scores: Tensor = self.layers(x if self.inputs is None else self.inputs(x))
         # Adam's steps do not depend on a gradient's scale: a factor here is a factor of the learning rate.
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 
 
 class ColumnPredictor(nn.Module):
-    """g_α: x̃_S, and the mask where the value asks for it, -> (n, outputs) logits or means."""
+    """g_α: x̃_S, `width` numbers, and the mask where asked for, -> (n, outputs) logits or means."""
 
     def __init__(
         self,
@@ -58,11 +117,11 @@ class ColumnPredictor(nn.Module):
         hidden: Sequence[int] = (128, 128, 128),
         activation: str = "silu",
         sees_mask: bool = True,
-        per_feature: int = 1,
+        width: int | None = None,
     ) -> None:
         super().__init__()
         self.sees_mask = sees_mask
-        self.layers = perceptron([d * (per_feature + sees_mask), *hidden, outputs], activation)
+        self.layers = perceptron([(width or d) + d * sees_mask, *hidden, outputs], activation)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         logits: Tensor = self.layers(torch.cat([masked, mask], dim=-1) if self.sees_mask else masked)

@@ -9,14 +9,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from l2x.errors import InputError
+from l2x.errors import InputError, some
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Format = Literal["csv", "parquet"]
 
@@ -26,12 +29,14 @@ BATCH_ROWS = 65_536
 BATCH_CELLS = 2 << 20
 # Bytes of CSV parsed at a time; pyarrow guesses the columns' types from the first block.
 CSV_BLOCK = 4 << 20
+# Rows of a Parquet row group.
+GROUP_ROWS = 8 * BATCH_ROWS
 # Bytes of each Parquet column read at a time.
 PARQUET_BUFFER = 1 << 16
 
 
 class Table:
-    """A CSV or Parquet file, opened to read some of its columns in batches.
+    """A CSV or Parquet file, or a text in each line of a .txt file, opened to read columns in batches.
 
     Attributes
     ----------
@@ -42,16 +47,16 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.format = format_of(path)
+        self.format = "txt" if path.suffix.lower() == ".txt" else format_of(path)
         if not path.exists():
             raise InputError(f"There is no file '{path}'.")
         if path.is_dir():
-            raise InputError(f"'{path}' is a folder; give one .csv or .parquet file.")
+            raise InputError(f"'{path}' is a folder; give one .csv, .parquet or .txt file.")
         self.rows: int | None = None
         self._source: Any = None
         with _reading(path):
-            if self.format == "csv":
-                with pa.csv.open_csv(path, read_options=_csv_blocks()) as reader:
+            if self.format != "parquet":
+                with pa.csv.open_csv(path, **_csv_options(self.format)) as reader:
                     self._schema = reader.schema
             else:
                 with pa.parquet.ParquetFile(path) as file:
@@ -64,6 +69,14 @@ class Table:
         self.index_columns = [name for name in names if name in written]
         self.columns = [name for name in names if name not in self.index_columns]
 
+    @property
+    def text_columns(self) -> list[str]:
+        """Those of its columns that hold texts."""
+        if self.format == "txt":
+            return self.columns
+        types = {name: self._schema.field(name).type for name in self.columns}
+        return [n for n, t in types.items() if pa.types.is_string(t) or pa.types.is_large_string(t)]
+
     def require(self, names: Iterable[str], option: str) -> None:
         """Every name must be a column: an option with a typing mistake must not pass in silence."""
         known = [*self.columns, *self.index_columns]
@@ -72,9 +85,15 @@ class Table:
                 raise InputError(f"{option} {name}: '{self.path}' has no such column; it has {some(known)}.")
 
     def batches(
-        self, columns: Sequence[str], *, text: Sequence[str] = (), batch_rows: int | None = None
+        self,
+        columns: Sequence[str],
+        *,
+        text: Sequence[str] = (),
+        batch_rows: int | None = None,
+        skip: int = 0,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in order, at most `batch_rows` at a time, with `columns` and then `text`.
+        """The rows in order, after the first `skip`, at most `batch_rows` at a time, with `columns` and then
+        `text`.
 
         Columns in `text` are copied, not computed with: from a CSV they come as the characters in the
         file, so that 007 stays 007.
@@ -82,7 +101,7 @@ class Table:
         wanted = list(dict.fromkeys([*columns, *text]))
         batch_rows = batch_rows or max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(wanted))))
         with _reading(self.path):
-            for batch in self._blocks(wanted, set(text) - set(columns), batch_rows):
+            for batch in self._blocks(wanted, set(text) - set(columns), batch_rows, skip):
                 for start in range(0, len(batch), batch_rows):
                     yield batch.slice(start, batch_rows)
 
@@ -95,19 +114,48 @@ class Table:
         share: float = self._source.tell() / self._source.size()
         return share
 
-    def _blocks(self, wanted: list[str], text: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _blocks(
+        self, wanted: list[str], text: set[str], batch_rows: int, skip: int
+    ) -> Iterator[pa.RecordBatch]:
         if self.format == "parquet":
             # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
             with pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
-                for batch in file.iter_batches(batch_rows, columns=wanted):
-                    yield batch.select(wanted)
+                first = 0  # row groups that are skipped whole need not be read
+                while first < file.num_row_groups and skip >= file.metadata.row_group(first).num_rows:
+                    skip -= file.metadata.row_group(first).num_rows
+                    first += 1
+                groups = range(first, file.num_row_groups)
+                for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
+                    yield batch.select(wanted).slice(skip)
+                    skip = max(0, skip - len(batch))
             return
         types = {name: _csv_type(self._schema.field(name).type, name in text) for name in wanted}
         options = pa.csv.ConvertOptions(include_columns=wanted, column_types=types)
         with pa.OSFile(str(self.path)) as source:
             self._source = source
-            with pa.csv.open_csv(source, read_options=_csv_blocks(), convert_options=options) as reader:
-                yield from reader
+            with pa.csv.open_csv(source, convert_options=options, **_csv_options(self.format)) as reader:
+                for batch in reader:
+                    yield batch.slice(skip)
+                    skip = max(0, skip - len(batch))
+
+
+def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
+    """The table's columns without the dropped ones; just the `known` ones if they are all there."""
+    columns = [name for name in table.columns if name not in drop]
+    if known and set(known) <= set(columns):
+        columns = list(known)
+    if not columns:
+        raise InputError(f"No column of '{table.path}' is left to explain with.")
+    return columns
+
+
+def read_sample(path: Path, rows: int, *, known: Sequence[str] | None, seed: int) -> pd.DataFrame:
+    """At most `rows` rows of a table on disk, drawn at random, with the columns that a model knows."""
+    table = Table(path)
+    frame: pd.DataFrame = sample_rows(table.batches(known_columns(table, known)), rows, seed=seed).to_pandas(
+        ignore_metadata=True
+    )
+    return frame
 
 
 def sample_rows(batches: Iterable[pa.RecordBatch], n: int, *, seed: int) -> pa.Table:
@@ -145,19 +193,23 @@ def _smallest(
 
 
 @contextmanager
-def table_writer(path: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """`with table_writer(path) as write: write(batch)` - the file appears whole, when the block ends well."""
+def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    """`with table_writer(path) as write: write(batch)` - the file appears whole, when the block ends well.
+
+    Until then it is in `folder`, by default that of `path`, and on the same disk.
+    """
     kind = format_of(path)
-    with replacing(path) as file:
+    with replacing(path, folder=folder) as file:
         writer = _CsvWriter(file) if kind == "csv" else _ParquetWriter(file)
         yield writer.write
         writer.close()
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside `path` that takes its place when the block ends well, and vanishes when it does not."""
-    file = _beside(path)
+def replacing(path: Path, *, folder: Path | None = None) -> Iterator[IO[bytes]]:
+    """A file in `folder`, by default beside `path`, that takes its place when the block ends well, and
+    vanishes when it does not."""
+    file = _beside(path, folder)
     try:
         yield file
         file.flush()
@@ -192,25 +244,41 @@ def format_of(path: Path) -> Format:
     raise InputError(f"'{path}' is neither a .csv nor a .parquet file.")
 
 
-def some(names: Sequence[str]) -> str:
-    """At most five names, so that an error stays one sentence."""
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown}, ... ({len(names)} in all)"
-
-
 class _ParquetWriter:
+    """Batches gather into row groups: every group costs its readers a piece of metadata and a seek."""
+
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         self.writer: Any = None
+        self.gathered: list[pa.RecordBatch] = []
+        self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self.writer is None:
-            self.writer = pa.parquet.ParquetWriter(self.file, batch.schema)
-        self.writer.write_batch(batch)
+        self.gathered.append(batch)
+        self.rows += len(batch)
+        if self.rows >= GROUP_ROWS:
+            self._flush()
 
     def close(self) -> None:
+        self._flush()
         if self.writer is not None:
             self.writer.close()
+
+    def _flush(self) -> None:
+        if not self.gathered:
+            return
+        if self.writer is None:
+            schema = self.gathered[0].schema
+            # Floats hardly repeat: a dictionary of them, and compression, only cost time.
+            plain = [field.name for field in schema if pa.types.is_floating(field.type)]
+            self.writer = pa.parquet.ParquetWriter(
+                self.file,
+                schema,
+                use_dictionary=[name for name in schema.names if name not in plain],
+                compression={name: "none" if name in plain else "snappy" for name in schema.names},
+            )
+        self.writer.write_table(pa.Table.from_batches(self.gathered))
+        self.gathered, self.rows = [], 0
 
 
 class _CsvWriter:
@@ -241,8 +309,14 @@ def _csv_bytes(batch: pa.RecordBatch, *, quoting: str) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _csv_blocks() -> Any:
-    return pa.csv.ReadOptions(block_size=CSV_BLOCK)
+def _csv_options(kind: str) -> dict[str, Any]:
+    if kind == "txt":  # one column, whatever stands in a line: what separates columns in it is no text
+        lines = pa.csv.ParseOptions(delimiter="\x1f", quote_char=False, ignore_empty_lines=False)
+        names = pa.csv.ReadOptions(block_size=CSV_BLOCK, column_names=["text"])
+        return {"read_options": names, "parse_options": lines}
+    # Texts may have several lines, in quotes.
+    quoted = pa.csv.ParseOptions(newlines_in_values=True)
+    return {"read_options": pa.csv.ReadOptions(block_size=CSV_BLOCK), "parse_options": quoted}
 
 
 def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
@@ -260,11 +334,11 @@ def _reading(path: Path) -> Iterator[None]:
         raise InputError(f"Cannot read '{path}': {error}") from error
 
 
-def _beside(path: Path) -> IO[bytes]:
+def _beside(path: Path, folder: Path | None = None) -> IO[bytes]:
     if path.is_dir():
         raise InputError(f"Cannot write '{path}': it is a folder.")
     try:
-        return tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)
+        return tempfile.NamedTemporaryFile(dir=folder or path.parent, prefix=f".{path.name}.", delete=False)
     except OSError as error:
         raise _cannot_write(path, error) from error
 

@@ -1,0 +1,124 @@
+"""Tables in: arrays, and pandas, polars or pyarrow frames; what their columns hold; cells replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from l2x.errors import InputError, some
+from l2x.features.view import Array
+
+CATEGORICAL = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object)
+
+
+def native(X: Any) -> Any:
+    """X as a two-dimensional numeric array or a data frame."""
+    if hasattr(X, "detach"):
+        X = X.detach().cpu().numpy()
+    if isinstance(X, np.ndarray | list | tuple):
+        return _array(X)
+    if hasattr(X, "tocsr"):
+        raise InputError("A sparse table is not supported; pass X.toarray().")
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        if hasattr(X, "__array__"):
+            return _array(X)
+        raise InputError(
+            f"Expected an array or a pandas, polars or pyarrow table, got {type(X).__name__}."
+        ) from error
+    if not isinstance(frame, nw.DataFrame):
+        raise InputError(f"Expected a table, got {type(X).__name__}.")
+    if len(frame) == 0 or len(frame.columns) == 0:
+        raise InputError(f"The table is empty: {len(frame)} rows, {len(frame.columns)} columns.")
+    return X
+
+
+def _array(X: Any) -> Array:
+    """X as a two-dimensional array of numbers."""
+    try:
+        array = np.asarray(X)
+        array = array if array.dtype.kind in "fiubc" else array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"The table holds values that are not numbers: {error}. Texts need a data frame."
+        ) from error
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: the table holds complex numbers.")
+    if array.ndim != 2:
+        hint = " For one row pass x[None, :]." if array.ndim == 1 else ""
+        raise InputError(f"Expected a table (rows, columns), got an array of shape {array.shape}.{hint}")
+    if 0 in array.shape:
+        raise InputError(f"The table is empty: shape {array.shape}.")
+    return array
+
+
+def place_of(column: str | int, names: Sequence[str], asked_by: str) -> int:
+    """The position of a column given by name or position; `asked_by` says in the error who named it."""
+    if column in names:
+        return names.index(str(column))
+    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(names):
+        return column
+    raise InputError(f"{asked_by} names the column {column!r}; the table's columns are {some(names)}.")
+
+
+def is_categorical(name: str, dtype: Any) -> bool:
+    """Whether a frame's column holds categories (text, category, boolean) and not numbers."""
+    if dtype.is_numeric():
+        return False
+    if isinstance(dtype, CATEGORICAL):
+        return True
+    raise InputError(
+        f"Column '{name}' is {dtype}; Columns takes numbers and categories. Turn it into numbers, or drop it."
+    )
+
+
+def floats(column: Any) -> Array:
+    """A numeric series as float64, missing cells as NaN."""
+    return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def replaced(column: Any, values: Sequence[Any], places: Array) -> Any:
+    """A new series of the same type: cell i is `values[places[i]]`, or its own where places[i] is -1."""
+    if column.dtype.is_integer():
+        values = [value if is_missing(value) else round(value) for value in values]
+    own, fill = _alike(column, [None if is_missing(value) else value for value in values])
+    both = nw.concat([own.to_frame(), fill.to_frame()], how="vertical")
+    index = np.where(places < 0, np.arange(len(places)), len(own) + places)
+    return both[column.name][index]
+
+
+def frame_of(columns: Sequence[Any], X: Any) -> Any:
+    """Series, side by side, as a frame of the library of X; with its index, if it has as many rows."""
+    frame = nw.from_dict({column.name: column for column in columns}).to_native()
+    same = hasattr(X, "iloc") and len(X) == len(frame)
+    return frame.set_axis(X.index, axis=0) if same else frame
+
+
+def _alike(column: Any, values: list[Any]) -> tuple[Any, Any]:
+    """The column, in a type that holds all `values` too, and the values as a series of that type."""
+    own, name = column.to_native(), column.name
+    if hasattr(own, "iloc"):  # pandas: a categorical type knows its categories, numpy's know no missing
+        if hasattr(own, "cat"):
+            own = own.cat.add_categories([v for v in values if v is not None and v not in own.cat.categories])
+        elif isinstance(own.dtype, np.dtype) and own.dtype.kind in "iub" and None in values:
+            own = own.astype(object if own.dtype.kind == "b" else float)
+        fill = type(own)(values, dtype=own.dtype, name=name)
+        return nw.from_native(own, series_only=True), nw.from_native(fill, series_only=True)
+    if column.implementation.is_pyarrow():  # which has several types of text
+        import pyarrow as pa
+
+        fill = pa.chunked_array([pa.array(values, own.type)])
+        return column, nw.from_native(fill, series_only=True).alias(name)
+    if isinstance(column.dtype, nw.Enum):  # which may lack a category of the training rows
+        known = column.dtype.categories
+        column = column.cast(nw.Enum([*known, *(v for v in values if v is not None and v not in known)]))
+    return column, nw.new_series(name, values, column.dtype, backend=column.implementation)
+
+
+def is_missing(value: Any) -> bool:
+    return bool(pd.isna(value))

@@ -1,0 +1,72 @@
+"""How numeric columns are standardised for the networks: robust to outliers and to constant columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from l2x.features.view import Array
+
+# Standardised values beyond this are cut off; Gaussian columns never get there.
+LIMIT = 10.0
+# A standard deviation so many times what the quartiles say is the work of a few outliers.
+OUTLIERS = 10.0
+# Of a Gaussian: the distance between the quartiles in standard deviations.
+QUARTILES = 1.349
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Per column the mean (for removal), and centre and scale (for networks); all (d,).
+
+    Centre and scale are mean and standard deviation, or median and quartile distance where a few outliers
+    make the deviation meaningless. A category column's mean is its most frequent one, code 0.
+    """
+
+    mean: Array
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, matrix: Array, sample: Array, *, categorical: Sequence[int]) -> Self:
+        """From all rows, the quartiles from a sample of them; NaN cells do not count."""
+        if np.isnan(matrix).any():
+            held = np.ma.masked_invalid(matrix)
+            mean, spread = held.mean(axis=0).filled(0.0), held.std(axis=0).filled(0.0)
+        else:
+            mean, spread = matrix.mean(axis=0), matrix.std(axis=0)
+        # A constant column says nothing: leave it unscaled rather than divide by zero.
+        scale = np.where(spread > 1e-12 * (1 + np.abs(mean)), spread, 1.0)
+        centre = mean.copy()
+        low, middle, high = _quartiles(sample)
+        usual = (high - low) / QUARTILES
+        heavy = (usual > 0) & (spread > OUTLIERS * usual)
+        centre[heavy], scale[heavy] = middle[heavy], usual[heavy]
+        for place in categorical:
+            mean[place], centre[place], scale[place] = 0.0, 0.0, 1.0
+        return cls(mean, centre, scale)
+
+    def standard(self, matrix: Array) -> Array:
+        standard = matrix - self.centre
+        standard /= self.scale
+        return np.clip(standard, -LIMIT, LIMIT, out=standard)
+
+    def arrays(self) -> dict[str, Any]:
+        return {"mean": self.mean, "centre": self.centre, "scale": self.scale}
+
+    @classmethod
+    def restored(cls, arrays: dict[str, Array]) -> Self:
+        return cls(arrays["mean"], arrays["centre"], arrays["scale"])
+
+
+def _quartiles(sample: Array) -> Array:
+    """(3, d): the quarters' edges; of a column of gaps only, zeros."""
+    shares = (0.25, 0.5, 0.75)
+    if not np.isnan(sample).any():
+        return np.quantile(sample, shares, axis=0)
+    columns = [column[~np.isnan(column)] for column in sample.T]
+    edges = [np.quantile(column, shares) if len(column) else np.zeros(3) for column in columns]
+    return np.stack(edges, axis=1)

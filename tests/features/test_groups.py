@@ -1,0 +1,102 @@
+"""Groups of columns are selected, masked and removed as units; one-hot columns are grouped by themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from models import one_column
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import l2x
+from l2x.features import ColumnGroups, Columns
+
+FRAME = pd.DataFrame(
+    {
+        "colour": ["red", "green", "blue", "red"] * 50,
+        "size": ["s", "m"] * 100,
+        "age": np.arange(200.0),
+        "weight": np.arange(200.0)[::-1],
+    }
+)
+
+
+def test_groups_are_units(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
+    features = ColumnGroups({"pair": [1, 3]}, columns=Columns(removal="zero"))
+    explainer = l2x.Explainer(one_column, k=1, features=features, training=tiny).fit(table)
+    explanation = explainer.explain(table)
+    assert explanation.feature_names == ["x0", "pair", "x2", "x4"]
+    assert explanation.mask[:, 1].mean() > 0.95
+    assert explainer.score(table) > 0.95
+    view = explainer.features_
+    removed = view.remove(table, np.array([[False, True, False, False]] * 600))
+    assert np.array_equal(removed[:, [1, 3]], table[:, [1, 3]])
+    assert (removed[:, [0, 2, 4]] == 0).all()
+    assert (view.mask(view.encode(table), torch.zeros(600, 4)) == 0).all()
+    spread = explainer.attribute(torch.from_numpy(table))
+    assert torch.equal(spread[:, 1], spread[:, 3])
+
+
+def test_groups_survive_a_file(table: np.ndarray, tmp_path: object) -> None:
+    plan = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
+    features = ColumnGroups({"pair": [1, 3]}, columns=Columns(removal="resample"))
+    explainer = l2x.Explainer(one_column, k=1, features=features, training=plan).fit(table)
+    loaded = l2x.load(explainer.save(tmp_path / "groups.l2x"))
+    assert loaded.features.columns.removal == "resample"
+    assert np.array_equal(loaded.explain(table).scores, explainer.explain(table).scores)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"body": ["age", "height"]}, "group 'body' names the column 'height'; .* colour, size"),
+        ({"a": ["age"], "b": ["age"]}, "Column 'age' is in two groups, 'a' and 'b'"),
+        ({"a": []}, "group 'a' has no columns"),
+        ({"age": ["size"]}, "'age' is the name of a group and of a column outside"),
+    ],
+)
+def test_bad_groups(groups: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(l2x.InputError, match=message):
+        ColumnGroups(groups).fit(FRAME)
+
+
+def test_one_hot_columns_are_found() -> None:
+    encoder = OneHotEncoder(drop="first")
+    transformer = make_column_transformer(
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), encoder), ["colour", "size"]),
+        (StandardScaler(), slice(2, 3)),
+        remainder="passthrough",
+    )
+    pipe = make_pipeline(transformer, StandardScaler(with_mean=False), LogisticRegression())
+    pipe.fit(FRAME, np.arange(200) % 2)
+    assert ColumnGroups.from_transformer(pipe).groups == {
+        "colour": [0, 1],
+        "size": [2],
+        "age": [3],
+        "weight": [4],
+    }
+    X = pipe[:-1].transform(FRAME)
+    assert ColumnGroups.from_transformer(pipe).fit(X).names_ == ["colour", "size", "age", "weight"]
+
+
+def test_infrequent_categories_and_plain_encoders() -> None:
+    rare = pd.DataFrame({"c": ["a"] * 50 + ["b"] * 40 + ["x", "y", "z"], "d": [0, 1, 2] * 31})
+    encoder = OneHotEncoder(min_frequency=5, sparse_output=False).fit(rare)
+    groups = ColumnGroups.from_transformer(encoder).groups
+    assert groups == {"c": [0, 1, 2], "d": [3, 4, 5]}
+    assert sum(map(len, groups.values())) == encoder.transform(rare).shape[1]
+    assert ColumnGroups.from_transformer(OneHotEncoder().fit(rare.to_numpy())).groups["x0"] == [0, 1, 2, 3, 4]
+
+
+def test_what_cannot_be_followed_is_one_group() -> None:
+    transformer = ColumnTransformer([("hot", OneHotEncoder(), ["size"]), ("pca", PCA(1), ["age", "weight"])])
+    transformer.fit(FRAME)
+    assert ColumnGroups.from_transformer(transformer).groups == {"size": [0, 1], "pca": [2]}
+    with pytest.raises(l2x.InputError, match="StandardScaler has no fitted one-hot encoder"):
+        ColumnGroups.from_transformer(StandardScaler().fit(FRAME[["age"]]))
