@@ -37,7 +37,7 @@ def test_records_resume_rates_and_page(small: None, tmp_path: Path) -> None:
     assert next(r for r in truths if r["set"] == "syn4")["best_tpr"] == pytest.approx(0.9, abs=0.03)
     page = honesty_report.write(more, tmp_path).read_text()
     assert "How often the verdict errs" in page
-    assert "| Switch | l2x |" in (tmp_path / "honesty.md").read_text()
+    assert "## Report cards: Switch" in (tmp_path / "honesty.md").read_text()
     assert (tmp_path / "figures" / "honesty.png").exists()
 
 

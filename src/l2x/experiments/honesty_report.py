@@ -22,6 +22,8 @@ LABELS = {
     "prediction": "cheats by prediction",
     "marginal": "cheats by marginal",
 }
+Table = tuple[list[str], list[list[str]]]
+
 SET_NAMES = {
     "switch": "Switch",
     "syn4": "Syn4",
@@ -42,45 +44,44 @@ def sets_of(records: Sequence[Record]) -> list[str]:
     return list(dict.fromkeys(record["set"] for record in cards(records)))
 
 
-def table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
-    """One line for each set and method: means over seeds."""
-    columns = ["set", "method", "post-hoc", "complement", "judge", "bits", "places alone", "majority",
-               "encode-meter, bits", "share", "exact sets", "verdict"]  # fmt: skip
+def table(records: Sequence[Record], name: str) -> Table:
+    """One line for each method on a set: means over seeds."""
+    columns = ["method", "verdict", "share", "encode-meter", "places alone", "post-hoc", "judge", "bits",
+               "exact sets"]  # fmt: skip
     rows = []
-    for name in sets_of(records):
-        for method in CARD_METHODS:
-            some = [r for r in cards(records) if r["set"] == name and r["method"] == method]
-            if some:
-                rows.append([SET_NAMES.get(name, name), LABELS[method], *_cells(some)])
+    for method in CARD_METHODS:
+        some = [r for r in cards(records) if r["set"] == name and r["method"] == method]
+        if some:
+            rows.append([LABELS[method], *_cells(some)])
     return columns, rows
+
+
+def caption(records: Sequence[Record], name: str) -> str:
+    """What the table's figures are to be held against."""
+    some = [record for record in cards(records) if record["set"] == name]
+    seeds = len({record["seed"] for record in some})
+    return (
+        f"{seeds} seed(s), k = {some[0]['k']} of {some[0]['features']} features, {some[0]['rows']:,} rows. "
+        f"There are {_mean(some, 'information', 'available'):.3f} bits to know; the most frequent class has "
+        f"{_mean(some, 'encoding', 'majority'):.3f}; with everything selected the judge misses "
+        f"{_mean(some, 'encoding', 'missed'):.3f} bits. Share: what the places tell of all there is to know."
+    )
 
 
 def _cells(some: Sequence[Record]) -> list[str]:
     own = next(iter(some[0]["parts"]["fidelity"]))  # the view's own way of removing comes first
-    bits = f"{_mean(some, 'information', 'captured'):.3f} of {_mean(some, 'information', 'available'):.3f}"
-    truth = f"{_mean(some, 'truth', 'exact'):.3f}" if "truth" in some[0]["parts"] else "–"
-    return [
-        f"{_mean(some, 'fidelity', own):.3f}",
-        f"{_mean(some, 'fidelity', f'{own}_complement'):.3f}",
-        f"{_mean(some, 'judge', 'selection'):.3f}",
-        bits,
-        f"{_mean(some, 'encoding', 'mask_only'):.3f}",
-        f"{_mean(some, 'encoding', 'majority'):.3f}",
-        _with_interval(some, "encode_meter"),
-        _with_interval(some, "share"),
-        truth,
-        _findings(some),
-    ]
+    truth = _over_seeds(some, "truth", "exact") if "truth" in some[0]["parts"] else "–"
+    figures = [
+        ("encoding", "share"), ("encoding", "encode_meter"), ("encoding", "mask_only"), ("fidelity", own),
+        ("judge", "selection"), ("information", "captured"),
+    ]  # fmt: skip
+    return [_findings(some), *(_over_seeds(some, part, key) for part, key in figures), truth]
 
 
-def _with_interval(some: Sequence[Record], key: str) -> str:
-    """One seed: the interval; several: mean and standard deviation over seeds."""
-    figures = [record["parts"]["encoding"][key] for record in some]
-    if len(figures) == 1:
-        only = figures[0]
-        return f"{only['value']:.3f} [{only['low']:.3f}, {only['high']:.3f}]"
-    values = [figure["value"] for figure in figures]
-    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
+def _over_seeds(some: Sequence[Record], part: str, key: str) -> str:
+    values = [record["parts"][part][key]["value"] for record in some]
+    mean = f"{np.mean(values):.3f}"
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.3f}"
 
 
 def _findings(some: Sequence[Record]) -> str:
@@ -90,7 +91,7 @@ def _findings(some: Sequence[Record]) -> str:
     return ", ".join(f"{name} {count} of {len(some)}" for name, count in counts.items() if count)
 
 
-def rate_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+def rate_table(records: Sequence[Record]) -> Table:
     """The verdict's error rates: how often each method is flagged on switch."""
     rows = [
         [LABELS[method], f"{flagged} of {seeds}", "should be" if method not in ("l2x", "paper") else
@@ -100,7 +101,7 @@ def rate_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     return ["method", "flagged", "expected"], rows
 
 
-def truth_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+def truth_table(records: Sequence[Record]) -> Table:
     """True-positive and false-discovery rates on INVASE's sets."""
     columns = ["set", "dimensions", "k", "method", "TPR", "FDR", "best TPR", "best FDR", "TPR at true size",
                "exact sets"]  # fmt: skip
@@ -117,31 +118,31 @@ def truth_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     return columns, rows
 
 
+def tables(records: Sequence[Record]) -> dict[str, Table]:
+    """Every table that has rows, by its title."""
+    found = {f"Report cards: {SET_NAMES.get(name, name)}": table(records, name) for name in sets_of(records)}
+    found |= {"Flagged on switch": rate_table(records), "INVASE's sets": truth_table(records)}
+    return {title: some for title, some in found.items() if some[1]}
+
+
 def show(records: Sequence[Record]) -> None:
     """The tables in the terminal."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Grid
 
-    titles = ["Report cards", "Flagged on switch", "INVASE's sets"]
-    for title, (columns, rows) in zip(
-        titles, (table(records), rate_table(records), truth_table(records)), strict=True
-    ):
-        if rows:
-            grid = Table(*columns, title=title)
-            for row in rows:
-                grid.add_row(*row)
-            Console().print(grid)
+    for title, (columns, rows) in tables(records).items():
+        grid = Grid(*columns, title=title)
+        for row in rows:
+            grid.add_row(*row)
+        Console().print(grid)
 
 
 def markdown(records: Sequence[Record]) -> str:
     """The same tables for the documentation."""
-    parts = [
-        _markdown(some) for some in (table(records), rate_table(records), truth_table(records)) if some[1]
-    ]
-    return "\n".join(parts)
+    return "\n".join(f"## {title}\n\n{_markdown(some)}" for title, some in tables(records).items())
 
 
-def _markdown(some: tuple[list[str], list[list[str]]]) -> str:
+def _markdown(some: Table) -> str:
     columns, rows = some
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
@@ -164,7 +165,10 @@ def write(records: Sequence[Record], folder: Path) -> Path:
     write_file(folder / "honesty.md", markdown(records).encode())
     sections = [
         Section("", _introduction(records), figures=[figure]),
-        Section("Report cards", table=table(records), caption="Means over seeds where there are several."),
+        *(
+            Section(SET_NAMES.get(name, name), table=table(records, name), caption=caption(records, name))
+            for name in sets_of(records)
+        ),
         Section(
             "How often the verdict errs",
             ["On switch, with seeds that nothing was tuned on: flagged means that the card says it encodes."],

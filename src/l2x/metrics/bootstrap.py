@@ -41,7 +41,7 @@ class Bootstrap:
 
     >>> rows = np.tile([0.0, 1.0], 500)
     >>> print(Bootstrap(1000).mean(rows))
-    0.500 [0.470, 0.531]
+    0.500 [0.469, 0.532]
     """
 
     def __init__(self, n: int, *, draws: int = DRAWS, seed: int = 0) -> None:

@@ -55,7 +55,12 @@ def plot_card(card: ReportCard, path: str | Path | None = None) -> Figure:
         figure, (left, right) = new_figure(3.4, columns=2, title=f"Report card: {card.name}")
         _plot_agreement(left, card)
         _plot_curve(right, card)
-        note(figure, "Bars: 95 % bootstrap intervals. " + card.verdict.partition(":")[0].capitalize() + ".")
+        note(
+            figure,
+            "Bars: 95 % bootstrap intervals; dashed: all bits there are. "
+            + card.verdict.partition(":")[0].capitalize()
+            + ".",
+        )
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -108,7 +113,7 @@ def _plot_curve(axes: Axes, card: ReportCard) -> None:
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, labelcolor=MUTED)
     axes.set_xlabel("features selected, k", loc="left")
-    axes.set_title("bits in the selection, of all (dashed)")
+    axes.set_title("bits in k features")
 
 
 def _section(part: Part) -> Section:
