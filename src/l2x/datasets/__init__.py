@@ -1,5 +1,6 @@
 """Data with which explainers are compared."""
 
+from l2x.datasets.adult import AdultData, adult
 from l2x.datasets.glove import glove
 from l2x.datasets.imdb import TextData, imdb
 from l2x.datasets.mnist import ImageData, mnist, small_digits
@@ -7,10 +8,12 @@ from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, syntheti
 
 __all__ = [
     "SETS",
+    "AdultData",
     "ImageData",
     "SyntheticData",
     "SyntheticModel",
     "TextData",
+    "adult",
     "glove",
     "imdb",
     "mnist",
