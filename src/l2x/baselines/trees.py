@@ -1,0 +1,60 @@
+"""TreeSHAP (Lundberg et al. 2020): exact Shapley values of a tree ensemble, read off its trees."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from l2x.baselines.method import explained, fitted_view, predicted_class
+from l2x.blackbox import as_black_box
+from l2x.errors import InputError, require
+from l2x.explanation import Explanation
+from l2x.features.columns import Columns
+from l2x.features.view import Array
+from l2x.rows import ask
+
+
+class TreeShap(BaseEstimator):  # type: ignore[misc]
+    """By the package shap, for LightGBM, XGBoost, CatBoost and scikit-learn's forests.
+
+    Parameters
+    ----------
+    model : the fitted ensemble; absent features are averaged along the paths of its own training rows
+    features : Columns, fitted or not
+    magnitude : bool
+        Rank by absolute values, as is usual; False ranks by what speaks for the predicted class.
+
+    Values are of the ensemble's raw score (for classes, log-odds), as is usual for it.
+    """
+
+    name: ClassVar[str] = "TreeSHAP"
+    needs_training: ClassVar[bool] = False
+    additive: ClassVar[bool] = True
+    model_agnostic: ClassVar[bool] = False
+
+    def __init__(self, model: Any, *, features: Columns | None = None, magnitude: bool = True) -> None:
+        self.model = model
+        self.features = features
+        self.magnitude = magnitude
+
+    def explain(self, X: Any, k: int) -> Explanation:
+        """The k columns with the largest Shapley values in each row."""
+        shap = require("shap", extra="baselines")
+        view = fitted_view(self.features, X)
+        if not isinstance(view, Columns):
+            raise InputError(f"TreeSHAP explains columns, not {type(view).__name__}.")
+        X = view.check(X)
+        k = view.checked_k(k)
+        black_box = as_black_box(self.model)
+        classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
+        values = np.asarray(shap.TreeExplainer(self.model)(X).values)
+        return explained(view, X, _of_class(values, classes, black_box.task), k, magnitude=self.magnitude)
+
+
+def _of_class(values: Array, classes: Array, task: str | None) -> Array:
+    """(n, d) values for the predicted class; of two classes there may only be the second's."""
+    if values.ndim == 3:
+        return np.asarray(np.take_along_axis(values, classes[:, None, None], axis=2)[:, :, 0])
+    return values if task == "regression" else np.where(classes[:, None] == 1, values, -values)
