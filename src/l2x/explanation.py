@@ -104,6 +104,7 @@ class Explanation:
         names = self._names
         names[~self.selected] = None
         scores = np.take_along_axis(self.scores, self.indices, axis=1)
+        scores = np.where(self.selected, scores, np.nan)
         columns: dict[str, Any] = {f"feature_{j + 1}": names[:, j].tolist() for j in range(self.k)}
         columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
         backend: Any = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")

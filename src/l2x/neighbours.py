@@ -16,13 +16,14 @@ from l2x.features.columns import Columns
 def margins(explanation: Explanation) -> Array:
     """(n, d): how far each selected feature's score stands above the best of the others, and zero for those.
 
-    Where all are selected there are no others: then above the lowest.
+    Where all that may be selected are, there are no others: then above the lowest.
 
     >>> margins(Explanation(np.array([[3.0, 1.0, 2.5]]), k=2, feature_names=list("abc"))).tolist()
     [[2.0, 0.0, 1.5]]
     """
     scores, mask = explanation.scores, explanation.mask
-    bar = scores.min(axis=1) if mask.all() else np.where(mask, -np.inf, scores).max(axis=1)
+    others = np.where(mask, -np.inf, scores).max(axis=1)
+    bar = np.where(others > -np.inf, others, np.where(mask, scores, np.inf).min(axis=1))
     return np.where(mask, scores - bar[:, None], 0.0)
 
 

@@ -210,3 +210,46 @@ def test_wrong_use_is_told() -> None:
     X[3, 1] = np.nan
     with pytest.raises(l2x.InputError, match="Row 3, column 'x1'"):
         Saliency(net, features=l2x.Columns().fit(rows())).explain(X, k=2)
+
+
+class Reader(nn.Module):
+    """Scores of two classes from the sum of the words' vectors, whatever shape the ids have."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, 4, padding_idx=0)
+        self.hidden, self.relu, self.answer = nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        words = self.embedding(ids.flatten(1)).sum(dim=1)
+        return self.answer(self.relu(self.hidden(words)))
+
+
+@pytest.mark.parametrize("method", [Saliency, Taylor, DeepLift])
+@pytest.mark.parametrize(
+    "view", [l2x.Words(length=6, reads="ids"), l2x.Sentences(length=3, words=4, reads="ids")]
+)
+def test_texts_by_their_embeddings(method: Any, view: Any) -> None:
+    texts = ["A good film. It ends.", "Bad!", ""]
+    fitted = view.fit(texts)
+    net = Reader(len(fitted.vocabulary_))
+    explanation = method(net, features=fitted).explain(texts, k=2)
+    assert [len(names) for names in explanation.names] == [2, 1, 0]
+    assert not net.embedding._forward_hooks
+
+
+def test_deeplift_shares_on_words_sum_up() -> None:
+    view = l2x.Words(length=6, reads="ids").fit(["a good film", "bad"])
+    net = Reader(len(view.vocabulary_))
+    found = DeepLift(net, features=view, magnitude=False).explain(["a good film"], k=3)
+    with torch.no_grad():
+        answer = net(view.ids(["a good film"]))[0]
+        nothing = net(torch.zeros(1, 6, dtype=torch.long))[0]
+    best = answer.argmax()
+    assert found.scores[0, :3].sum() == pytest.approx(float(answer[best] - nothing[best]), abs=1e-5)
+
+
+def test_lrp_says_that_it_has_no_rule() -> None:
+    view = l2x.Words(length=6, reads="ids").fit(["a good film", "bad"])
+    with pytest.raises(l2x.InputError, match="LRP has no rule"):
+        LRP(Reader(len(view.vocabulary_)), features=view).explain(["good"], k=1)

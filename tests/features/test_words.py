@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import l2x
 from l2x.features.vocabulary import PAD, TAG, UNKNOWN, WORD
+from l2x.neighbours import margins
 from l2x.training import Phase
 
 TEXTS = ["A good film!", "Not a <i>good</i> film,<br />don’t go", "Déjà vu in İstanbul 👨‍👩‍👧 Straße"]
@@ -97,6 +98,7 @@ def test_removal() -> None:
         pl.DataFrame({"text": TEXTS}),
         pa.table({"text": TEXTS}),
         pa.chunked_array([TEXTS]),
+        pa.array(TEXTS),
     ],
     ids=lambda X: f"{type(X).__module__}.{type(X).__name__}",
 )
@@ -113,6 +115,10 @@ def test_texts_of_any_kind(X: Any) -> None:
         ("one text", r"got one text; pass \[text\]"),
         ([], "no texts"),
         (["a", None], "Text 1 is None"),
+        (pa.array(["a", None]), "Text 1 is None"),
+        (None, "got a NoneType"),
+        ({"text": TEXTS}, "got a dict"),
+        (pl.LazyFrame({"text": TEXTS}), "got a LazyFrame"),
         (pd.DataFrame({"a": ["x"], "b": ["y"]}), "one column of texts, got a table of 2"),
         (["fine", "half \ud83d"], "Text 1 holds half of a character at place 5"),
     ],
@@ -130,6 +136,9 @@ def test_what_is_no_text(X: Any, message: str) -> None:
         ({"vocabulary": ["good", "bad", "film"]}, r"first two entries are '\[PAD\]'"),
         ({"reads": "bytes"}, "reads is 'bytes'"),
         ({"removal": "blur"}, "removal is 'blur'"),
+        ({"vocabulary": 50.0}, "vocabulary is 50.0"),
+        ({"vocabulary": ["[PAD]", "[UNK]", 3]}, "list of different words"),
+        ({"replacement": None}, "replacement is None"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
@@ -206,3 +215,21 @@ def test_texts_that_were_not_foreseen(explainer: l2x.Explainer) -> None:
     explanation = explainer.explain(["", "nothing known", "a " * 100 + "great", "Great <br /> film"], k=3)
     assert [len(names) for names in explanation.names] == [0, 0, 3, 2]
     assert explainer.score(["", "nothing known"]) == 1.0
+
+
+def test_what_is_not_there_has_no_score(explainer: l2x.Explainer) -> None:
+    explanation = explainer.explain(["", "Great film"], k=3)
+    frame = explanation.to_frame()
+    assert frame.filter(like="score").notna().sum(axis=1).tolist() == [0, 2]
+    assert frame.filter(like="feature").notna().sum(axis=1).tolist() == [0, 2]
+    assert len(explanation[[]]) == 0
+    assert explanation[[]].names == []
+    # "great" stands above the lower of the two, as there is nothing that was left out.
+    assert np.isfinite(margins(explanation)).all()
+    assert (margins(explanation) > 0).sum(axis=1).tolist() == [0, 1]
+
+
+def test_texts_and_explanations_belong_together(explainer: l2x.Explainer, pipeline: Pipeline) -> None:
+    texts, _ = corpus(5, seed=3)
+    with pytest.raises(l2x.InputError, match="X has 3 rows, the explanation has 5"):
+        l2x.metrics.posthoc_accuracy(pipeline, texts[:3], explainer.explain(texts))

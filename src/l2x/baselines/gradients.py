@@ -53,6 +53,8 @@ class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
     needs_training: ClassVar[bool] = False
     additive: ClassVar[bool] = True
     model_agnostic: ClassVar[bool] = False
+    # Whether captum leaves hooks and activations on the layers: a copy of the module is explained then.
+    leaves_marks: ClassVar[bool] = False
 
     def __init__(self, model: nn.Module, *, features: View | None = None, magnitude: bool = True) -> None:
         self.model = model
@@ -62,6 +64,8 @@ class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def explain(self, X: Any, k: int) -> Explanation:
         """The k features with the largest scores in each row; the module is left as it was."""
         module = self._checked_model()
+        if self.leaves_marks:
+            module = copy.deepcopy(module)
         view = fitted_view(self.features, X)
         X = view.check(X)
         view.checked_k(k)
@@ -135,6 +139,7 @@ class DeepLift(GradientMethod):
     """
 
     name = "DeepLIFT"
+    leaves_marks = True
 
     def __init__(
         self,
@@ -149,8 +154,6 @@ class DeepLift(GradientMethod):
 
     def _attribution(self, module: nn.Module) -> Any:
         captum = require("captum.attr", extra="baselines")
-        # A copy, because captum hangs hooks and activations on the layers.
-        module = copy.deepcopy(module)
         method = captum.DeepLift(module)
 
         def attribute(x: Tensor) -> Any:
@@ -188,11 +191,11 @@ class LRP(GradientMethod):
     """
 
     name = "LRP"
+    leaves_marks = True
 
     def _attribution(self, module: nn.Module) -> Any:
         captum = require("captum.attr", extra="baselines")
-        # A copy, because captum leaves activations on the layers; in a Sequential, because it wants children.
-        module = nn.Sequential(copy.deepcopy(module))
+        module = nn.Sequential(module)  # captum wants children
         method = captum.LRP(module)
 
         def attribute(x: Tensor) -> Any:
@@ -223,9 +226,11 @@ class FromEmbeddings(nn.Module):
         return vectors.detach()
 
     def forward(self, vectors: Tensor) -> Tensor:
-        handle = self.embedding.register_forward_hook(lambda *_: vectors)
+        # DeepLIFT passes inputs and references at once; a module may embed its ids flattened.
+        copies = len(vectors) // len(self.ids)
+        handle = self.embedding.register_forward_hook(lambda *call: vectors.reshape(call[-1].shape))
         try:
-            answer: Tensor = self.module(self.ids)
+            answer: Tensor = self.module(self.ids.repeat(copies, *[1] * (self.ids.ndim - 1)))
         finally:
             handle.remove()
         return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
@@ -62,7 +62,7 @@ class Texts(Sequence[str]):
         if isinstance(rows, slice):
             some = self.texts[rows]
         else:
-            some = [self.texts[i] for i in np.arange(len(self.texts))[np.asarray(rows)]]
+            some = [self.texts[i] for i in np.arange(len(self.texts))[rows]]
         known: Tokens | None = self.__dict__.get("tokens")
         return Texts(some, self.view, None if known is None else known.take(rows))
 
@@ -187,12 +187,19 @@ class TextView(View):
     def _check_options(self) -> None:
         if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1:
             raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
-        if isinstance(self.vocabulary, str) or (isinstance(self.vocabulary, int) and self.vocabulary < 3):
+        words = self.vocabulary
+        if (
+            isinstance(words, str)
+            or not isinstance(words, int | Iterable)
+            or (isinstance(words, int) and words < 3)
+        ):
             raise InputError(f"vocabulary is {self.vocabulary!r}; give a number of words, or a list of them.")
         if self.reads not in ("text", "ids"):
             raise InputError(f"reads is {self.reads!r}; choose 'text' or 'ids'.")
         if self.removal not in ("drop", "replace"):
             raise InputError(f"removal is {self.removal!r}; choose 'drop' or 'replace'.")
+        if not isinstance(self.replacement, str):
+            raise InputError(f"replacement is {self.replacement!r}; give a text, such as '[MASK]'.")
 
 
 def as_list(X: Any) -> list[str]:
@@ -209,7 +216,7 @@ def as_list(X: Any) -> list[str]:
                 "pass the column, X['text']."
             )
         given = given[given.columns[0]]
-    texts = given.to_list() if isinstance(given, nw.Series) else list(given)
+    texts = given.to_list() if isinstance(given, nw.Series) else _listed(given)
     if not texts:
         raise InputError("There are no texts.")
     for row, text in enumerate(texts):
@@ -223,3 +230,14 @@ def as_list(X: Any) -> list[str]:
                 "with errors='replace' if need be."
             ) from error
     return texts
+
+
+def _listed(given: Any) -> list[Any]:
+    try:
+        if isinstance(given, Mapping):
+            raise TypeError("its keys are no texts")
+        # An array of pyarrow iterates over scalars of its own.
+        return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
+    except TypeError as error:
+        kind = type(given).__name__
+        raise InputError(f"Expected a list of texts, or a column of them, got a {kind}.") from error

@@ -31,7 +31,8 @@ def learn_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool) -> lis
 def checked_vocabulary(given: Sequence[str]) -> list[str]:
     """A vocabulary that the user brings: a word's place is its id."""
     words = list(given)
-    if tuple(words[:2]) != SPECIAL or len(words) < 3 or len(set(words)) < len(words):
+    strings = all(isinstance(word, str) for word in words)
+    if not strings or tuple(words[:2]) != SPECIAL or len(words) < 3 or len(set(words)) < len(words):
         raise InputError(
             "vocabulary must be a list of different words whose first two entries are '[PAD]' and '[UNK]' "
             "(ids 0 and 1), such as the vocabulary_ of a fitted view."

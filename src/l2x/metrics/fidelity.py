@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from l2x.blackbox import BlackBox, as_black_box, batches
+from l2x.errors import InputError
 from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
 from l2x.features.view import View
@@ -40,6 +41,8 @@ def _answers(
 ) -> tuple[Array, Array]:
     view = explanation.view or Columns().fit(X)
     X = view.check(X)
+    if len(X) != len(explanation):
+        raise InputError(f"X has {len(X)} rows, the explanation has {len(explanation)}.")
     mask = ~explanation.mask if complement else explanation.mask
     whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
     return whole.reshape(len(X), -1), masked_answers(black_box, view, X, mask)
