@@ -16,8 +16,6 @@ from l2x.experiments import commands as experiments
 from l2x.terminal import Commands, rows_bar, say
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from l2x.blackbox import BlackBox
     from l2x.scale.tables import Table
     from l2x.training import TrainingPlan
@@ -141,14 +139,14 @@ def fit(
     if paper and value is not None:
         raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
     from l2x.explainer import Explainer
-    from l2x.scale.tables import Table, check_writable
+    from l2x.scale.tables import Table, check_writable, read_sample
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)
     check_writable(output)
     black_box = _load_model(model)
     columns = _model_columns(black_box, table, drop or [], quiet=quiet)
-    frame = _sample(table, columns, rows, seed)
+    frame = read_sample(table, columns, rows, seed=seed)
     plan = _plan(paper=paper, quick=quick, progress=not quiet)
     build = Explainer.paper if paper else Explainer
     options: dict[str, Any] = {} if value is None else {"value": value.value}
@@ -274,7 +272,7 @@ def evaluate(
     from l2x.artifact import load
     from l2x.metrics.evaluation import evaluate as measure
     from l2x.scale.stream import match_columns
-    from l2x.scale.tables import Table
+    from l2x.scale.tables import Table, read_sample
 
     black_box = _load_model(model)
     explainer = load(file, model=black_box)
@@ -283,7 +281,7 @@ def evaluate(
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
-    frame = _sample(table, columns, rows, seed)
+    frame = read_sample(table, columns, rows, seed=seed)
     plan = _plan(paper=False, quick=quick, progress=not quiet) if judge else None
     figures = measure(explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan)
     if as_json:
@@ -389,14 +387,6 @@ def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, qu
     if not quiet:
         _note_ignored([n for n in table.columns if n not in columns and n not in drop], "the model")
     return columns
-
-
-def _sample(table: Table, columns: Sequence[str], rows: int, seed: int) -> pd.DataFrame:
-    from l2x.scale.tables import sample_rows
-
-    sample = sample_rows(table.batches(columns), rows, seed=seed)
-    frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
-    return frame
 
 
 def _plan(*, paper: bool, quick: bool, progress: bool) -> TrainingPlan:

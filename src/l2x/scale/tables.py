@@ -141,12 +141,9 @@ def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str]
     return columns
 
 
-def read_sample(path: Path, rows: int, *, known: Sequence[str] | None, seed: int) -> pd.DataFrame:
-    """At most `rows` rows of a table on disk, drawn at random, with the columns that a model knows."""
-    table = Table(path)
-    frame: pd.DataFrame = sample_rows(table.batches(known_columns(table, known)), rows, seed=seed).to_pandas(
-        ignore_metadata=True
-    )
+def read_sample(table: Table, columns: Sequence[str], rows: int, *, seed: int) -> pd.DataFrame:
+    """At most `rows` rows, drawn at random, in memory that does not grow with the table."""
+    frame: pd.DataFrame = sample_rows(table.batches(columns), rows, seed=seed).to_pandas(ignore_metadata=True)
     return frame
 
 
