@@ -20,7 +20,7 @@ export MPLBACKEND ?= Agg
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.demo ## train an explainer on a small table and show what it says
+demo: $(VENV)/.demo ## explain models of a table, of texts, of images; writes out/demo-report.html
 	$(BIN)/python examples/demo.py $(ARGS)
 
 test: lint types ## everything CI checks: lint, types, then pytest (PYTEST_ARGS='-m "not slow"' for the quick ones)
@@ -48,12 +48,12 @@ clean: ## remove .venv, caches and builds
 
 $(VENV)/.demo: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x for the demo into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[plots]' lightgbm
+	@$(PIP_INSTALL) -e '.[plots,text]' lightgbm
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,plots,onnx]' --group test --group lint
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx]' --group test --group lint
 	@touch $@
 
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml

@@ -238,6 +238,18 @@ def test_evaluate_tells_a_good_selection_from_a_random_one(folder: Folder) -> No
     assert "can be gamed" in figures["note"]
 
 
+def test_evaluate_writes_a_report_card(folder: Folder) -> None:
+    arguments = ("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--quick", "-q", "--report")
+    said = folder.run(*arguments, "card.html").stdout
+    assert "Report card" in said
+    assert "encode-meter" in said
+    assert "Independent judge" in (folder.path / "card.html").read_text()
+    found = json.loads(folder.run(*arguments, "card.html", "--json").stdout)["report_card"]
+    assert found["finding"] in ("none", "encodes", "uncertain")
+    assert set(found["parts"]) >= {"fidelity", "judge", "encoding", "information", "stability", "cost"}
+    assert "nowhere" in folder.fails(*arguments, "nowhere/card.html")
+
+
 def test_evaluate_in_words(folder: Folder) -> None:
     said = folder.run("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--k", 5, "--rows", 50).stdout
     assert "post-hoc accuracy     1.000" in said  # all five columns are the whole input

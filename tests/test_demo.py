@@ -25,8 +25,15 @@ def test_demo_prints_a_summary_and_writes_a_report(tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    for text in ("Selected most often", "5 random columns", "µs per explanation", "demo-report.html"):
+    for text in (
+        "5 of 30 columns",
+        "10 words of a review",
+        "4 of 16 patches",
+        "µs per explanation",
+        "demo-report.html",
+    ):
         assert text in done.stdout
     page = (tmp_path / "out" / "demo-report.html").read_text(encoding="utf-8")
-    assert page.count("<svg ") == 4
+    assert page.count("<svg ") == 5
+    assert page.count("<mark") > 10
     assert "<script" not in page

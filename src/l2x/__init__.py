@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from l2x import baselines, datasets, metrics
     from l2x.artifact import load
     from l2x.blackbox import as_black_box
+    from l2x.card import ReportCard, report_card
     from l2x.errors import (
         ArtifactError,
         BlackBoxError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from l2x.features.sentences import Sentences
     from l2x.features.words import Words
     from l2x.sampling import ConcreteMax, ExactSum, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
+    from l2x.size import choose_k
     from l2x.training import Phase, TrainingPlan
     from l2x.yardstick import oracle
 
@@ -51,8 +53,11 @@ _HOME = {
     "TrainingPlan": "training",
     "Phase": "training",
     "as_black_box": "blackbox",
+    "choose_k": "size",
     "load": "artifact",
     "oracle": "yardstick",
+    "ReportCard": "card",
+    "report_card": "card",
     "L2XError": "errors",
     "InputError": "errors",
     "BlackBoxError": "errors",
@@ -82,6 +87,7 @@ __all__ = [
     "PlackettLuce",
     "Reinforce",
     "RelaxedTopK",
+    "ReportCard",
     "Sentences",
     "SoftAttention",
     "TrainingPlan",
@@ -89,10 +95,12 @@ __all__ = [
     "__version__",
     "as_black_box",
     "baselines",
+    "choose_k",
     "datasets",
     "load",
     "metrics",
     "oracle",
+    "report_card",
 ]
 
 

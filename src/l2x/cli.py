@@ -16,7 +16,11 @@ from l2x.experiments import commands as experiments
 from l2x.terminal import Commands, rows_bar, say
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from l2x.blackbox import BlackBox
+    from l2x.card import ReportCard
+    from l2x.features.texts import TextView
     from l2x.scale.tables import Table
     from l2x.training import TrainingPlan
 
@@ -53,7 +57,12 @@ Model = Annotated[
     ),
 ]
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file with a header.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv or .parquet file with a header, or a .txt file with a text in each line.",
+        show_default=False,
+    ),
 ]
 Saved = Annotated[
     Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)
@@ -62,11 +71,23 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="COLUMN", help="A column that is no feature; repeat for more."),
 ]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column", metavar="COLUMN", help="Of texts: the column that holds them, if there are several."
+    ),
+]
 OtherK = Annotated[
     int | None, typer.Option("--k", help="How many features to select; by default as many as at fitting.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something fails.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
+
+
+class FeaturesChoice(StrEnum):
+    columns = "columns"
+    words = "words"
+    sentences = "sentences"
 
 
 class ValueChoice(StrEnum):
@@ -109,6 +130,11 @@ def fit(
         ),
     ],
     drop: Drop = None,
+    features: Annotated[
+        FeaturesChoice,
+        typer.Option(help="What one feature is: a column of the table, or a word or sentence of a text."),
+    ] = FeaturesChoice.columns,
+    column: Column = None,
     value: Annotated[
         ValueChoice | None,
         typer.Option(
@@ -135,30 +161,39 @@ def fit(
     otherwise name the target and ids with --drop.
 
     Example:  `l2x fit churn:model train.parquet --drop churned --drop id --k 4 -o churn.l2x`
+
+    Texts:  `l2x fit reviews:model train.csv --features words --column text --k 10 -o reviews.l2x`
     """
     if paper and value is not None:
         raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
     from l2x.explainer import Explainer
+    from l2x.scale.stream import text_column
     from l2x.scale.tables import Table, check_writable, read_sample
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)
     check_writable(output)
     black_box = _load_model(model)
-    columns = _model_columns(black_box, table, drop or [], quiet=quiet)
-    frame = read_sample(table, columns, rows, seed=seed)
-    plan = _plan(paper=paper, quick=quick, progress=not quiet)
+    view = _text_view(features)
+    if view is None and column is not None:
+        raise typer.BadParameter("is for texts: give --features, too.", param_hint="--column")
+    if view is None:
+        columns = _model_columns(black_box, table, drop or [], quiet=quiet)
+    else:
+        columns = [text_column(table, column, others=drop or [])]
+    frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None)
+    plan = _plan(view, paper=paper, quick=quick, progress=not quiet)
     build = Explainer.paper if paper else Explainer
-    options: dict[str, Any] = {} if value is None else {"value": value.value}
+    options: dict[str, Any] = {"features": view} | ({} if value is None else {"value": value.value})
     explainer = build(black_box, k, training=plan, seed=seed, **options).fit(frame, validation=validation)
     explainer.save(output)
     if quiet:
         return
     losses = [entry["validation_loss"] for entry in explainer.history_ if "selector" in entry["phase"]]
-    typer.echo(f"saved      {output}: k = {k} of {len(columns)} columns")
+    typer.echo(f"saved      {output}: k = {k} of {explainer.n_features_in_} {features.value}")
     if losses:
         unit = "half the squared error, standardised" if explainer.classes_ is None else "nats"
-        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected columns alone")
+        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected {features.value} alone")
     typer.echo(f"asked      {explainer.rows_asked_:,} rows of {black_box.name}")
     typer.echo(f"time       {explainer.fit_seconds_:.1f} s")
 
@@ -184,6 +219,7 @@ def explain(
         ),
     ] = None,
     drop: Drop = None,
+    column: Column = None,
     head: Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")] = 10,
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
@@ -199,6 +235,8 @@ def explain(
     when it is complete; until then OUT.parts keeps what was done, and the same command goes on from there.
     Columns are matched by name; columns that the explainer does not know are ignored.
 
+    Of texts, feature_1 .. feature_k are the words or sentences themselves.
+
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
     from l2x.artifact import load
@@ -209,7 +247,7 @@ def explain(
     explainer = load(file)
     table = Table(data)
     keep = list(dict.fromkeys(keep or []))
-    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep)
+    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep, column=column)
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
@@ -244,6 +282,7 @@ def evaluate(
     data: Data,
     k: OtherK = None,
     drop: Drop = None,
+    column: Column = None,
     rows: Annotated[
         int, typer.Option(min=4, help="Measure on at most so many rows of DATA, drawn at random.")
     ] = 20_000,
@@ -254,6 +293,15 @@ def evaluate(
             "--judge", help="Fit an independent judge on half of the rows, and measure on the other half."
         ),
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="PAGE",
+            help="Also the report card, printed and as a page: does the selection encode the answer? Fits a "
+            "judge on half of the rows.",
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train the judge far less.")] = False,
     seed: Seed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -265,11 +313,15 @@ def evaluate(
     columns? Beside it everything but those, k random columns, the bits of information the selection holds,
     and the speed.
 
-    Example:  `l2x evaluate churn.l2x churn:model test.csv --judge`
+    --report adds the whole report card, whose verdict says whether the places of the selected columns are a
+    code for the answer.
+
+    Example:  `l2x evaluate churn.l2x churn:model test.csv --report card.html`
     """
     import json
 
     from l2x.artifact import load
+    from l2x.features.texts import TextView
     from l2x.metrics.evaluation import evaluate as measure
     from l2x.scale.stream import match_columns
     from l2x.scale.tables import Table, read_sample
@@ -277,18 +329,29 @@ def evaluate(
     black_box = _load_model(model)
     explainer = load(file, model=black_box)
     table = Table(data)
-    columns, ignored = match_columns(explainer, table, drop=drop or [])
+    columns, ignored = match_columns(explainer, table, drop=drop or [], column=column)
     k = explainer.features_.checked_k(explainer.k if k is None else k)
     if not quiet:
         _note_ignored(ignored, "the explainer")
-    frame = read_sample(table, columns, rows, seed=seed)
-    plan = _plan(paper=False, quick=quick, progress=not quiet) if judge else None
-    figures = measure(explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan)
+    if report is not None:
+        from l2x.scale.tables import check_writable
+
+        check_writable(report)
+    view = explainer.features_ if isinstance(explainer.features_, TextView) else None
+    frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None)
+    plan = _plan(view, paper=False, quick=quick, progress=not quiet)
+    figures = measure(
+        explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan if judge else None
+    )
+    card = None if report is None else _report_card(explainer, black_box, frame, k, plan, seed, report)
     if as_json:
         origin = {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)}
-        typer.echo(json.dumps(origin | figures | {"note": _caution(figures)}, indent=2))
-    else:
-        _print_figures(figures)
+        more = {} if card is None else {"report_card": card.to_dict()}
+        typer.echo(json.dumps(origin | figures | {"note": _caution(figures)} | more, indent=2))
+        return
+    _print_figures(figures)
+    if card is not None:
+        typer.echo(f"\n{card}\nreport     {report}")
 
 
 data_app = typer.Typer(no_args_is_help=True, help="Fetch the data sets of the paper's experiments.")
@@ -362,6 +425,29 @@ def _print_figures(figures: dict[str, Any]) -> None:
     typer.echo(f"\n{_caution(figures)}")
 
 
+def _report_card(
+    explainer: Any,
+    black_box: BlackBox,
+    frame: pd.DataFrame,
+    k: int,
+    plan: TrainingPlan,
+    seed: int,
+    page: Path,
+) -> ReportCard:
+    """The card on one half of the rows, with a judge from the other, and its page."""
+    import numpy as np
+
+    from l2x.card import report_card
+
+    order = np.random.default_rng(seed).permutation(len(frame))
+    half = len(frame) // 2
+    card = report_card(
+        explainer, black_box, frame.iloc[order[:half]], frame.iloc[order[half:]], k, training=plan, seed=seed
+    )
+    card.save(page)
+    return card
+
+
 def _caution(figures: dict[str, Any]) -> str:
     return f"{GAMING}{'' if figures['judge'] else ASK_FOR_JUDGE}."
 
@@ -389,11 +475,25 @@ def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, qu
     return columns
 
 
-def _plan(*, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
+def _text_view(features: FeaturesChoice) -> TextView | None:
+    """The view of texts that was asked for; None for columns."""
+    from l2x.features.sentences import Sentences
+    from l2x.features.words import Words
+
+    views: dict[str, type[TextView]] = {"words": Words, "sentences": Sentences}
+    return views[features.value]() if features.value in views else None
+
+
+def _plan(view: TextView | None, *, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
     from dataclasses import replace
 
     from l2x.training import TrainingPlan
 
+    if view is not None:
+        plan = replace(view.paper_plan if paper else view.plan, progress=progress)
+        if not quick:
+            return plan
+        return plan.with_steps(value=plan.value.steps // 10, selector=plan.selector.steps // 10)
     if not paper:
         return TrainingPlan.quick(progress=progress) if quick else TrainingPlan(progress=progress)
     plan = TrainingPlan.paper(progress=progress)
@@ -410,9 +510,14 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
 
     from l2x.errors import InputError
 
-    batch = next(table.batches(explain.columns, text=explain.keep, batch_rows=head), None)
+    batch = next(explain.batches(table, head), None)
     if batch is None:
         raise InputError(f"'{table.path}' has no rows.")
+    # A pipe has no width to fit into.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+    if explain.of_texts:
+        console.print(_text_grid(explain, batch, colour=console.is_terminal))
+        return
     explained = explain(batch)
     features = [name for name in explained.schema.names if name.startswith("feature_")]
     grid = Grid(box=None, header_style="bold", pad_edge=False)
@@ -425,8 +530,25 @@ def _show_first(explain: Any, table: Table, head: int) -> None:
         chosen = [_with_value(picked[name], row, position) for name in features]
         cells = [str(row[name]) for name in explain.keep] + chosen
         grid.add_row(*map(Text, [str(i), *cells]))  # not str: names may look like markup
-    # A pipe has no width to fit into.
-    Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)
+    console.print(grid)
+
+
+def _text_grid(explain: Any, batch: Any, *, colour: bool) -> Any:
+    """What was kept, then each text around its key words or sentences."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from l2x.plots.highlights import pieces
+    from l2x.terminal import highlighted
+
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    for title in ["row", *explain.keep, explain.columns[0]]:
+        grid.add_column(title, overflow="fold")
+    explanation = explain.explainer.explain(batch.select(explain.columns).to_pandas(), explain.k)
+    for i, row in enumerate(batch.to_pylist()):
+        text = highlighted(pieces(explanation, i, context=60), explanation.k, colour=colour)
+        grid.add_row(str(i), *(Text(str(row[name])) for name in explain.keep), text)
+    return grid
 
 
 def _note_ignored(columns: Sequence[str], by: str) -> None:

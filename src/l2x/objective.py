@@ -36,6 +36,10 @@ class Response(Protocol):
         """A black box's own (encoded) answers as if a predictor had given them."""
         ...
 
+    def divergence(self, outputs: Tensor, other: Tensor) -> Tensor:
+        """KL(q || q') of each row, in nats, for two predictors' outputs."""
+        ...
+
     def to_answers(self, outputs: Tensor) -> Tensor:
         """The inverse: what a predictor says, as training targets for another."""
         ...
@@ -56,6 +60,10 @@ class Categorical:
     def from_answers(self, answers: Tensor) -> Tensor:
         # A model that is certain and wrong must not weigh infinitely: floor at one in a million.
         return answers.clamp_min(1e-6).log()
+
+    def divergence(self, outputs: Tensor, other: Tensor) -> Tensor:
+        log_q = torch.log_softmax(outputs, dim=-1)
+        return (log_q.exp() * (log_q - torch.log_softmax(other, dim=-1))).sum(-1)
 
     def to_answers(self, outputs: Tensor) -> Tensor:
         return torch.softmax(outputs, dim=-1)
@@ -88,6 +96,9 @@ class Gaussian:
 
     def from_answers(self, answers: Tensor) -> Tensor:
         return answers
+
+    def divergence(self, outputs: Tensor, other: Tensor) -> Tensor:
+        return 0.5 * (outputs - other).square().sum(-1)
 
     def to_answers(self, outputs: Tensor) -> Tensor:
         return outputs

@@ -8,12 +8,20 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from l2x.plots.highlights import Piece
+
+# From the most important key words to the least: readable on light and dark terminals.
+MARKS = ("bold white on #2f6db5", "white on #5585bd", "black on #b9d0ec")
 
 
 class Commands(TyperGroup):
@@ -46,6 +54,21 @@ def say(label: str, message: str, *, style: str) -> None:
 
     line = Text.assemble((label, style), " ", " ".join(message.split()))
     Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+
+
+def highlighted(pieces: Sequence[Piece], k: int, *, colour: bool = True) -> Text:
+    """A text with what was selected in colours by rank; without colours, in «guillemets»."""
+    from rich.text import Text
+
+    line = Text()
+    for piece in pieces:
+        if piece.rank is None:
+            line.append(piece.text)
+        elif colour:
+            line.append(piece.text, MARKS[piece.rank * len(MARKS) // k])
+        else:
+            line.append(f"«{piece.text}»")
+    return line
 
 
 def _sentence(error: Exception) -> str:

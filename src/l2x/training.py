@@ -72,6 +72,12 @@ class TrainingPlan:
     progress: bool = True
     threads: int | None = 1
 
+    def with_steps(self, *, value: int | None = None, selector: int | None = None) -> TrainingPlan:
+        """The same plan with other numbers of steps: `l2x.Words.plan.with_steps(value=200, selector=100)`."""
+        phases = {"value": replace(self.value, steps=value or self.value.steps)}
+        phases["selector"] = replace(self.selector, steps=selector or self.selector.steps)
+        return replace(self, **phases)  # type: ignore[arg-type]
+
     @classmethod
     def quick(cls, *, progress: bool = False) -> TrainingPlan:
         """A tenth of the work, for first looks and tests; expect lower fidelity."""

@@ -13,7 +13,7 @@ import torch
 import l2x
 import l2x.values
 from l2x.datasets import ImageData, small_digits
-from l2x.experiments import digits, mnist, mnist_report
+from l2x.experiments import bench, digits, mnist, mnist_report
 
 KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "mask_only_accuracy"} | {
     "complement_accuracy", "fit_seconds", "explain_seconds", "digits", "model_accuracy", "machine", "threads",
@@ -51,11 +51,11 @@ def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Pat
     assert by_name["search"]["posthoc_accuracy"] == 1
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
 
-    records = mnist.with_chosen(json.loads(json.dumps(records)))
+    records = bench.with_chosen(json.loads(json.dumps(records)), "digits")
     assert records[0]["method"] == "l2x"
     assert records[0]["recipe"] in ("l2x-model", "l2x-surrogate")
     page = mnist_report.write(records, tmp_path / "results").read_text()
-    assert "greedy search" in page
+    assert "search per input" in page
     assert "0.958" in page
     figures = sorted(path.name for path in (tmp_path / "results" / "figures").iterdir())
     assert "mnist-examples-38-paper.svg" in figures
@@ -67,6 +67,8 @@ def test_what_is_run() -> None:
     assert len(todo) == 2 * (3 * len(mnist.LEARNED) + len(mnist.FIXED)) == len(set(todo))
     assert {task.seed for task in todo if task.method in mnist.FIXED} == {0}
     assert {task.method for task in mnist.tasks([(3, 8)], seeds=2, only=["lime"])} == {"lime"}
+    with pytest.raises(l2x.InputError, match="no method 'lim'; choose among l2x-model"):
+        mnist.tasks([(3, 8)], seeds=1, only=["lim"])
 
 
 def test_our_recipe_is_chosen_on_validation_images() -> None:
@@ -78,16 +80,16 @@ def test_our_recipe_is_chosen_on_validation_images() -> None:
 
     records = [record("l2x-model", s, 0.9, 0.5) for s in (0, 1)]
     records += [record("l2x-surrogate", s, 0.8, 0.9) for s in (0, 1)]
-    chosen = mnist.with_chosen(mnist.with_chosen(records))
+    chosen = bench.with_chosen(bench.with_chosen(records, "digits"), "digits")
     ours = [(r["recipe"], r["seed"]) for r in chosen if r["method"] == "l2x"]
     assert ours == [("l2x-model", 0), ("l2x-model", 1)]
     assert len(chosen) == 6
-    assert mnist.with_chosen(records[:2]) == records[:2]  # one recipe alone: nothing to choose
+    assert bench.with_chosen(records[:2], "digits") == records[:2]  # one recipe alone: nothing to choose
 
 
 def test_the_parts_of_the_training_images_do_not_overlap(miniature: mnist.Scale) -> None:
-    bench = mnist.set_up((3, 8), miniature)
-    parts = [{image.tobytes() for image in part} for part in (bench.train, bench.validation, bench.test.X)]
+    digits = mnist.set_up((3, 8), miniature)
+    parts = [{image.tobytes() for image in part} for part in (digits.train, digits.validation, digits.test)]
     assert not parts[0] & parts[1]
     assert not (parts[0] | parts[1]) & parts[2]
 
@@ -109,10 +111,16 @@ def test_the_example(
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
     import images
 
-    explainer, explanation = images.explain_digits()
-    monkeypatch.setattr(images, "explain_digits", lambda: (explainer, explanation))
+    def unreachable(*_: object, **__: object) -> ImageData:
+        raise l2x.DataError("MNIST cannot be had here")
+
+    monkeypatch.setattr(images, "mnist", unreachable)
+    explainer, explanation = images.explain_digits(*images.digit_images())
+    monkeypatch.setattr(images, "explain_digits", lambda *_: (explainer, explanation))
     images.main(str(tmp_path / "digits.png"))
-    assert "4 of 16 patches keep" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "4 of 16 patches keep" in said.out
+    assert "scikit-learn's small digits take their place" in said.err
     assert (tmp_path / "digits.png").exists()
     random = l2x.baselines.RandomK(features=explainer.features_).explain(explanation.inputs, 4)
     ask = explainer.model

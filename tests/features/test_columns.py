@@ -94,3 +94,18 @@ def test_large_offsets_keep_their_precision() -> None:
     X = 1.7e9 + np.arange(10.0)[:, None]
     x = Columns().fit(X).encode(X)
     assert len(x.unique()) == 10
+
+
+def test_another_removal_of_the_same_view() -> None:
+    view = l2x.Columns(removal="mean").fit(np.array([[1.0, 2.0], [3.0, 6.0]]))
+    nothing = np.zeros((1, 2), dtype=bool)
+    assert view.with_removal("zero").remove(np.ones((1, 2)), nothing).tolist() == [[0, 0]]
+    assert view.remove(np.ones((1, 2)), nothing).tolist() == [[2, 4]]  # as it was
+
+
+def test_noise_is_small_and_seeded() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 2)) * [1, 100]
+    view = l2x.Columns().fit(X)
+    moved = view.jitter(X, np.random.default_rng(1)) - X
+    assert moved.std(axis=0) == pytest.approx(0.05 * X.std(axis=0), rel=0.1)
+    assert (moved == view.jitter(X, np.random.default_rng(1)) - X).all()

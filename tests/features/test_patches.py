@@ -152,3 +152,13 @@ def test_explainers_find_the_patch_that_decides(
     loaded = l2x.load(explainer.save(tmp_path / "a.l2x"), model=brightness)
     assert np.array_equal(loaded.explain(images).scores, explainer.explain(images).scores)
     assert loaded.score(images) == explainer.score(images)
+
+
+def test_noise_keeps_the_kind_of_image() -> None:
+    images = np.random.default_rng(0).integers(0, 256, size=(5, 4, 4)).astype(np.uint8)
+    view = l2x.Patches(2).fit(images)
+    noisy = view.jitter(images, np.random.default_rng(1))
+    assert noisy.dtype == np.uint8
+    assert 0 < np.abs(noisy.astype(int) - images).mean() < 10
+    floats = images / 255
+    assert l2x.Patches(2).fit(floats).jitter(floats, np.random.default_rng(1)).dtype == floats.dtype

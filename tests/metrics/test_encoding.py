@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from models import one_column
 
 import l2x
-from l2x.metrics import mask_only_accuracy
+from l2x.metrics import encode_meter, fit_judge, mask_only_accuracy
+from l2x.training import Phase
+from l2x.values import FittedValue
 
 RNG = np.random.default_rng(0)
 ANSWERS = RNG.integers(0, 3, size=600)
@@ -32,3 +35,47 @@ def test_one_class() -> None:
     assert mask_only_accuracy(masks, np.zeros(10), masks, np.zeros(10)) == 1
     with pytest.raises(l2x.InputError, match="10 and 10 masks for 9 and 10 answers"):
         mask_only_accuracy(masks, np.zeros(9), masks, np.zeros(10))
+
+
+PLAN = l2x.TrainingPlan(value=Phase(400, 5e-3, batch_size=200, averaging=0.9), evaluations=5, progress=False)
+TRAIN, TEST = (np.random.default_rng(seed).normal(size=(2000, 5)) for seed in (2, 3))
+
+
+@pytest.fixture(scope="module")
+def judge() -> FittedValue:
+    X = np.random.default_rng(1).normal(size=(3000, 5))
+    return fit_judge(one_column, X, 2, training=PLAN)
+
+
+def meter(judge: FittedValue, masks: np.ndarray, test_masks: np.ndarray) -> float:
+    """The mean gain in nats of readers of these selections."""
+    found = encode_meter(
+        judge, TRAIN, masks, one_column(TRAIN), test_X=TEST, test_masks=test_masks,
+        test_answers=one_column(TEST), plan=PLAN,
+    )  # fmt: skip
+    assert found.divergence.min() >= -1e-6
+    assert abs(found.control.mean()) < 0.02
+    return float(found.gain.mean())
+
+
+def code(X: np.ndarray) -> np.ndarray:
+    """Features 3 and 4, or 2 and 3, by the sign of what decides: the places are the answer."""
+    left, right = np.isin(np.arange(5), [2, 3]), np.isin(np.arange(5), [3, 4])
+    decides = one_column(X)[:, 1] > 0.5
+    return np.where(decides[:, None], left, right)
+
+
+def test_the_meter_reads_a_code_that_values_do_not_hold(judge: FittedValue) -> None:
+    assert meter(judge, code(TRAIN), code(TEST)) > 0.1
+
+
+def test_selections_without_a_code_have_none(judge: FittedValue) -> None:
+    def random(seed: int) -> np.ndarray:
+        return np.random.default_rng(seed).random((2000, 5)).argsort(axis=1) < 2
+
+    assert abs(meter(judge, random(0), random(1))) < 0.02
+    # The places differ by class, but what they depend on is shown: honest.
+    shown = [code(TRAIN), code(TEST)]
+    for mask in shown:
+        mask[:, 1] = True
+    assert abs(meter(judge, shown[0], shown[1])) < 0.02

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import l2x
-from l2x.metrics import exact_sets, median_rank, true_positive_rate
+from l2x.metrics import exact_sets, false_discovery_rate, median_rank, true_positive_rate
 
 
 def explanation(scores: np.ndarray, k: int) -> l2x.Explanation:
@@ -31,6 +31,7 @@ def test_perfect_and_worst() -> None:
     best, worst = explanation(np.array([[4.0, 3, 2, 1]]), 2), explanation(np.array([[1.0, 2, 3, 4]]), 2)
     assert (exact_sets(best, truth), exact_sets(worst, truth)) == (1.0, 0.0)
     assert (true_positive_rate(best, truth), true_positive_rate(worst, truth)) == (1.0, 0.0)
+    assert (false_discovery_rate(best, truth), false_discovery_rate(worst, truth)) == (0.0, 1.0)
     assert median_rank(best, truth).tolist() == [1.5]
 
 

@@ -184,7 +184,7 @@ def test_where_nothing_can_be_written_is_known_before_the_work(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("t.txt", b"a\n1\n", "neither a .csv nor a .parquet"),
+        ("t.json", b"a\n1\n", "neither a .csv nor a .parquet"),
         ("t.csv", b"", "Empty CSV"),
         ("t.csv", b"a,a\n1,2\n", "more than one column named 'a'"),
         ("t.csv", b"a,b\n1\n", "Expected 2 columns, got 1"),

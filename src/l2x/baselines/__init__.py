@@ -3,7 +3,14 @@
 captum, shap and lime come with the extra `baselines` and are imported when a method is used.
 """
 
-from l2x.baselines.controls import GlobalTopK, OracleExplainer, RandomK
+from l2x.baselines.controls import (
+    ByMarginal,
+    ByPosition,
+    ByPrediction,
+    GlobalTopK,
+    OracleExplainer,
+    RandomK,
+)
 from l2x.baselines.gradients import LRP, DeepLift, Saliency, Taylor
 from l2x.baselines.method import Method
 from l2x.baselines.parzen import Parzen
@@ -15,6 +22,9 @@ from l2x.baselines.trees import TreeShap
 __all__ = [
     "LRP",
     "METHODS",
+    "ByMarginal",
+    "ByPosition",
+    "ByPrediction",
     "DeepLift",
     "GlobalTopK",
     "GreedySearch",

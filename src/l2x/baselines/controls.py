@@ -1,4 +1,4 @@
-"""Controls: what chance, one subset for everyone, and the exact optimum would select."""
+"""Controls: what chance, one subset for everyone, the exact optimum, and deliberate cheaters would select."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from l2x.baselines.cheaters import ByMarginal, ByPosition, ByPrediction
 from l2x.baselines.method import explained, fitted_view
 from l2x.errors import NotFittedError
 from l2x.explanation import Explanation
 from l2x.features.view import Array, View
 from l2x.values import SubsetValue
 from l2x.yardstick import oracle
+
+__all__ = ["ByMarginal", "ByPosition", "ByPrediction", "GlobalTopK", "OracleExplainer", "RandomK"]
 
 # Up to here every subset is tried, which also finds pairs that are worth nothing alone (XOR).
 FEW_SUBSETS = 1000

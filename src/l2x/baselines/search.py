@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view, selectable_units
 from l2x.blackbox import BlackBox, as_black_box, batches
+from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.view import Array, View
 from l2x.rows import ask
@@ -20,11 +21,11 @@ SEARCH_BATCH = 4096
 
 class GreedySearch(BaseEstimator):  # type: ignore[misc]
     """Greedy forward selection in each row: k times the feature that, added to those already there, brings
-    the model's answer closest to the one for the whole input.
+    the model's answer closest to the one for the whole input. In further `rounds` each of the k is chosen
+    again, given the others, which never makes the answer worse.
 
-    It asks the model about k · d inputs for each row, and knows the answer that is to be reached: a mark for
-    post-hoc accuracy, and a warning of how little that alone says. Greedy, so not a bound: on MNIST's 3 and 8
-    it reaches 0.9975, DeepLIFT 0.9995.
+    Every round asks the model about k · d inputs for each row, and knows the answer that is to be reached: a
+    mark for post-hoc accuracy, and a warning of how little that alone says.
 
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
@@ -38,13 +39,18 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
     additive: ClassVar[bool] = False
     model_agnostic: ClassVar[bool] = True
 
-    def __init__(self, model: Any, *, features: View | None = None, progress: bool = True) -> None:
+    def __init__(
+        self, model: Any, *, features: View | None = None, rounds: int = 1, progress: bool = True
+    ) -> None:
         self.model = model
         self.features = features
+        self.rounds = rounds
         self.progress = progress
 
     def explain(self, X: Any, k: int) -> Explanation:
         """Found features score k, k - 1, ... in the order of finding, the others zero."""
+        if self.rounds < 1:
+            raise InputError(f"rounds is {self.rounds}; the search needs at least one.")
         black_box = as_black_box(self.model)
         view = fitted_view(self.features, X)
         X = view.check(X)
@@ -53,19 +59,22 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
         with progress_bar("searching", len(X), visible=self.progress) as advance:
             for rows in batches(len(X), max(1, SEARCH_BATCH // view.d)):
                 some = view.take(X, rows)
-                scores[rows] = _forward(black_box, view, some, k)
+                scores[rows] = _search(black_box, view, some, k, self.rounds)
                 advance(rows.stop, f"{black_box.rows:,} rows asked")
         return explained(view, X, scores, k)
 
 
-def _forward(black_box: BlackBox, view: View, X: Any, k: int) -> Array:
+def _search(black_box: BlackBox, view: View, X: Any, k: int, rounds: int) -> Array:
     """(n, d): k for the feature found first in each row, and so on down; zero for those not found."""
     n, d = len(X), view.d
     whole = ask(black_box, view, X, progress=False)
     allowed = selectable_units(view, X)
     left = np.ones((n, d), dtype=bool) if allowed is None else allowed
     scores = np.zeros((n, d))
-    for j in range(k):
+    for rank in [*range(k, 0, -1)] * rounds:
+        again = scores == rank
+        left |= again
+        scores[again] = 0
         row, feature = left.nonzero()
         if not len(row):
             break
@@ -74,18 +83,20 @@ def _forward(black_box: BlackBox, view: View, X: Any, k: int) -> Array:
         removed = view.remove(view.take(X, row), masks, rng=np.random.default_rng(0))
         closeness = np.full((n, d), -np.inf)
         closeness[row, feature] = _closeness(black_box, black_box(removed), whole[row])
-        open_rows = np.flatnonzero(left.any(axis=1))
-        found = closeness[open_rows].argmax(axis=1)
-        scores[open_rows, found] = k - j
-        left[open_rows, found] = False
+        rows = np.unique(row)  # short texts run out of words
+        found = closeness[rows].argmax(axis=1)
+        scores[rows, found] = rank
+        left[rows, found] = False
     return scores
 
 
 def _closeness(black_box: BlackBox, answers: Array, whole: Array) -> Array:
-    """How near answers (m, outputs) are to the whole inputs': the lead of their class, or -(error)²."""
+    """How near answers (m, outputs) are to the whole inputs': their class's odds against the next, as a
+    logarithm, or -(error)². Differences of probabilities would not do: near 0 and 1 they all look alike."""
     if black_box.task == "regression":
         return np.asarray(-np.square(answers - whole).sum(axis=1))
+    logarithms = np.log(np.maximum(answers, np.finfo(answers.dtype).tiny))
     rows, classes = np.arange(len(answers)), whole.argmax(axis=1)
-    others = answers.copy()
-    others[rows, classes] = -np.inf
-    return np.asarray(answers[rows, classes] - others.max(axis=1))
+    chosen = logarithms[rows, classes].copy()
+    logarithms[rows, classes] = -np.inf
+    return np.asarray(chosen - logarithms.max(axis=1))

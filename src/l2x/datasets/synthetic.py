@@ -43,7 +43,7 @@ class SyntheticModel:
     variant: Variant = "code"
 
     def __call__(self, X: Array) -> Array:
-        p = _sigmoid(self.logit(np.asarray(X, dtype=np.float64)))
+        p = sigmoid(self.logit(np.asarray(X, dtype=np.float64)))
         return np.stack([1 - p, p], axis=1)
 
     def logit(self, X: Array) -> Array:
@@ -128,7 +128,8 @@ def _additive(variant: Variant) -> Callable[[Array], Array]:
     return lambda x: -100 * np.sin(0.2 * x[:, 0]) + np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]) - 2.4
 
 
-def _sigmoid(z: Array) -> Array:
+def sigmoid(z: Array) -> Array:
+    """1 / (1 + exp(-z))."""
     # exp of a negative number only: it cannot overflow.
     small = np.exp(-np.abs(z))
     return np.asarray(np.where(z >= 0, 1, small) / (1 + small))

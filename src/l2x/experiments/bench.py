@@ -12,11 +12,11 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -27,13 +27,15 @@ from torch import nn
 from l2x.artifact import write_atomically
 from l2x.blackbox import BlackBox
 from l2x.datasets.fetching import data_folder
+from l2x.errors import InputError
 from l2x.experiments.results import Record, Results, machine
 from l2x.explanation import Array, Explanation
 from l2x.features.view import View
-from l2x.metrics import mask_only_accuracy, posthoc_accuracy
+from l2x.metrics import fit_judge, mask_only_accuracy, posthoc_accuracy
+from l2x.objective import Categorical
 from l2x.rows import ask
-from l2x.training import progress_bar
-from l2x.values import FittedValue
+from l2x.training import TrainingPlan, progress_bar
+from l2x.values import FittedValue, NetworkValue
 
 # Our recipes: the better one on validation inputs is listed as l2x, too.
 OURS = ("l2x-model", "l2x-surrogate")
@@ -56,18 +58,18 @@ class Bench:
     judge: FittedValue
     examples: Array  # rows of the test inputs whose selections are kept, to be shown
 
-    def answers(self, X: Any) -> Array:
-        """The model's class for each input."""
-        answers = ask(self.black_box, self.view, self.view.check(X), progress=False)
-        return np.asarray(answers.argmax(axis=1))
+    def responses(self, X: Any) -> Array:
+        """P_m(y|x) of each input."""
+        return ask(self.black_box, self.view, self.view.check(X), progress=False)
 
     @cached_property
-    def test_answers(self) -> Array:
-        return self.answers(self.test)
+    def test_responses(self) -> Array:
+        return self.responses(self.test)
 
     @cached_property
     def train_answers(self) -> Array:
-        return self.answers(self.train)
+        """The model's class for each training input."""
+        return np.asarray(self.responses(self.train).argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,14 @@ class Task(Protocol):
     def label(self) -> str: ...
 
 
+AnyTask = TypeVar("AnyTask", bound=Task)
+
+
 def measure(bench: Bench, method: Method, name: str) -> Record:
     """What a method scores; post-hoc accuracy never without its companions."""
     view = bench.view
-    X, answers = view.take(bench.test, slice(method.rows)), bench.test_answers[: method.rows]
+    X, responses = view.take(bench.test, slice(method.rows)), bench.test_responses[: method.rows]
+    answers = responses.argmax(axis=1)
     started = time.perf_counter()
     explain = method.learn()
     learned = time.perf_counter()
@@ -107,21 +113,26 @@ def measure(bench: Bench, method: Method, name: str) -> Record:
     judged = bench.judge.probabilities(X, explanation.mask).argmax(axis=1)
     seen = view.take(bench.train, slice(method.mask_rows))
     shown = bench.examples[bench.examples < len(X)]
-    # Only between our recipes is there anything to choose.
-    validation = posthoc(bench, bench.validation, explain(bench.validation)) if name in OURS else None
+    validation = None
+    if name in OURS:  # only between them is there anything to choose
+        validation = posthoc_accuracy(bench.black_box, bench.validation, explain(bench.validation))
+
+    def kept(*, complement: bool = False) -> float:
+        return posthoc_accuracy(bench.black_box, X, explanation, complement=complement, responses=responses)
+
     return {
         "k": bench.k,
         "rows": len(X),
-        "posthoc_accuracy": posthoc(bench, X, explanation),
+        "posthoc_accuracy": kept(),
         "judge_accuracy": float((judged == answers).mean()),
         "mask_only_accuracy": mask_only_accuracy(
             explain(seen).mask, bench.train_answers[: method.mask_rows], explanation.mask, answers
         ),
-        "complement_accuracy": posthoc(bench, X, explanation, complement=True),
+        "complement_accuracy": kept(complement=True),
         "validation_posthoc": validation,
         "fit_seconds": learned - started,
         "explain_seconds": explained - learned,
-        "model_accuracy": float((bench.test_answers == bench.labels).mean()),
+        "model_accuracy": float((bench.test_responses.argmax(axis=1) == bench.labels).mean()),
         "majority": float(max((answers == label).mean() for label in set(answers.tolist()))),
         "train_rows": len(bench.train),
         "mask_rows": len(seen),
@@ -131,10 +142,6 @@ def measure(bench: Bench, method: Method, name: str) -> Record:
         "threads": torch.get_num_threads(),
         "machine": machine(),
     }
-
-
-def posthoc(bench: Bench, X: Any, explanation: Explanation, *, complement: bool = False) -> float:
-    return posthoc_accuracy(bench.black_box, X, explanation, complement=complement)
 
 
 def with_chosen(records: list[Record], problem: str) -> list[Record]:
@@ -159,8 +166,8 @@ def with_chosen(records: list[Record], problem: str) -> list[Record]:
 
 def run_tasks(
     output: Path,
-    tasks: Sequence[Any],
-    run: Callable[[Any], Record],
+    tasks: Sequence[AnyTask],
+    run: Callable[[AnyTask], Record],
     *,
     first: Sequence[Callable[[], object]],
     problem: str,
@@ -189,6 +196,33 @@ def run_tasks(
             results.add([])
             advance(done, running[future].label)
     return results.records
+
+
+def chosen_tasks(tasks: Sequence[AnyTask], only: Sequence[str] | None) -> list[AnyTask]:
+    """The tasks of the methods that were asked for; all if none was."""
+    known = {str(task.key["method"]): None for task in tasks}
+    if unknown := sorted(set(only or ()) - set(known)):
+        raise InputError(f"There is no method {unknown[0]!r}; choose among {', '.join(known)}.")
+    return [task for task in tasks if not only or task.key["method"] in only]
+
+
+def scaled(plan: TrainingPlan, steps: int | None) -> TrainingPlan:
+    """The plan without progress bars, and with so many steps in each phase if they are given."""
+    return replace(plan.with_steps(value=steps, selector=steps), progress=False)
+
+
+def judge_of(
+    name: str, told: str, black_box: BlackBox, view: View, X: Any, *, k: int, classes: int, plan: TrainingPlan
+) -> FittedValue:
+    """A judge fitted on these inputs now, or taken from the cache."""
+
+    def fit() -> nn.Module:
+        value = fit_judge(black_box, X, k, features=view, training=plan).value
+        assert isinstance(value, NetworkValue)
+        return value.predictor
+
+    predictor = remembered(f"judge-{name}", told, view.predictor(classes), fit)
+    return FittedValue(view, NetworkValue(predictor, Categorical(classes)), black_box)
 
 
 def remembered(name: str, told: str, network: nn.Module, train: Callable[[], nn.Module]) -> nn.Module:

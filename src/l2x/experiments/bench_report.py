@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from l2x.experiments.results import Record
+from l2x.explanation import Explanation
+from l2x.features.view import View
 from l2x.plots.fidelity import plot_fidelity
 from l2x.plots.style import save_figure
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = {
-    "search": "greedy search",
+    "search": "search per input",
     "l2x": "L2X, ours",
     "l2x-model": "L2X, value = model",
     "l2x-surrogate": "L2X, value = surrogate",
@@ -93,7 +95,8 @@ def caption(records: Sequence[Record], *, inputs: str, features: str) -> str:
     whole = max(record["rows"] for record in records)
     fewer = {NAMES[r["method"]]: r["rows"] for r in records if r["rows"] < whole}
     exceptions = "".join(f"; {name}: {rows:,}" for name, rows in fewer.items())
-    seeds = len({record["seed"] for record in records})
+    counts = sorted({len(some) for some in by_method(records).values()} - {1})
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "1"
     return (
         "Printed: in the paper or in comments of its source. Places: a logistic regression that sees which "
         f"{features} were selected. The rest: the model on all but the selection. Fit s and s / 1,000: "
@@ -106,6 +109,14 @@ def chosen_recipe(records: Sequence[Record], *, inputs: str) -> str:
     """Which of our recipes is called ours, in a sentence; empty in an unfinished run."""
     recipe = next((r["recipe"] for r in records if r["method"] == "l2x"), None)
     return "" if recipe is None else f"Ours is {RECIPES[recipe]}, the better one on validation {inputs}."
+
+
+def selection(record: Record, view: View, inputs: Any) -> Explanation:
+    """What a record's method selected in its examples, which are `inputs`, best first."""
+    places = np.asarray(record["examples"])
+    scores = np.full((len(places), view.d), -np.inf)
+    np.put_along_axis(scores, places, np.tile(np.arange(record["k"], 0, -1.0), (len(places), 1)), axis=1)
+    return Explanation(scores, record["k"], view.names_, inputs=inputs, view=view)
 
 
 def measured_on(record: Record) -> str:

@@ -33,6 +33,9 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="Minutes instead of an hour; far from the best figures.")
 ]
 Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds of each problem: 3, or 1 if quick.")]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="METHOD", help="Only this method; repeat for more.")
+]
 Jobs = Annotated[int, typer.Option("--jobs", help="Problems at a time, each in its own process.")]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Where results go: `results`, or `out` if quick.")
@@ -50,9 +53,7 @@ def synthetic(
             "--variant", help="Formulas of the paper's text or of its code: both, or code if quick."
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="METHOD", help="Only this method; repeat for more.")
-    ] = None,
+    only: Only = None,
     jobs: Jobs = 1,
     folder: Folder = None,
     as_json: AsJson = False,
@@ -63,11 +64,7 @@ def synthetic(
 
     Example:  `l2x reproduce synthetic --quick --jobs 2`
     """
-    from l2x.errors import require
-
-    for module in ("captum", "shap", "lime"):
-        require(module, extra="baselines")
-    require("matplotlib", extra="plots")
+    _require_extras()
     from l2x.experiments import synthetic as experiment
     from l2x.experiments import synthetic_report as report
 
@@ -92,49 +89,110 @@ def synthetic(
 
 
 @app.command()
-def mnist(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+def honesty(
+    quick: Quick = False,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Seeds of each set: 1; switch always has 10, or 2 if quick.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
+    ] = None,
+    truth: Annotated[
+        bool, typer.Option(help="Also INVASE's six sets against the truth, with 11 and 100 dimensions.")
+    ] = True,
+    folder: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report cards of ours, the paper's recipe and three cheaters, and the verdict's error rates on switch.
+
+    A run that was interrupted goes on where it stopped: what the results file holds is not run again.
+
+    Example:  `l2x reproduce honesty --quick --set switch`
+    """
+    from l2x.errors import require
+
+    require("matplotlib", extra="plots")
+    from l2x.experiments import honesty as experiment
+    from l2x.experiments import honesty_report as report
+
+    unknown = [name for name in sets or [] if name not in experiment.SETTINGS]
+    if unknown:
+        raise typer.BadParameter(f"'{unknown[0]}'; choose among {', '.join(experiment.SETTINGS)}.")
+    folder = folder or Path("out" if quick else "results")
+    records = experiment.run(
+        folder / "honesty.json",
+        quick=quick,
+        seeds=seeds or 1,
+        sets=sets,
+        with_truth=truth,
+        progress=not as_json,
+    )
+    page = report.write(records, folder)
+    if as_json:
+        typer.echo(json.dumps(records, indent=1))
+        return
+    report.show(records)
+    typer.echo(f"records  {folder / 'honesty.json'}\npage     {page}")
+
+
+@app.command()
+def mnist(
+    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+) -> None:
     """Section 4.3: four patches of a 3 or an 8, and of all ten digits; fetches MNIST if it is not there.
+
+    What the results file holds is not run again: delete a record to have it measured anew.
 
     Example:  `l2x reproduce mnist --quick`
     """
+    _require_extras()
     from l2x.experiments import mnist as experiment
     from l2x.experiments import mnist_report as report
 
     folder = folder or Path("out" if quick else "results")
     count = seeds or (1 if quick else 3)
-    records = experiment.run(folder / "mnist.json", quick=quick, seeds=count, jobs=jobs)
+    records = experiment.run(folder / "mnist.json", quick=quick, seeds=count, only=only, jobs=jobs)
     typer.echo(f"records  {folder / 'mnist.json'}\npage     {report.write(records, folder)}")
 
 
 @app.command("imdb-words")
-def imdb_words(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+def imdb_words(
+    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+) -> None:
     """Section 4.2: ten key words of a review, for a word network; fetches IMDB if it is not there.
 
     Example:  `l2x reproduce imdb-words --quick`
     """
-    _imdb("words", quick=quick, seeds=seeds, jobs=jobs, folder=folder)
+    _imdb("words", quick=quick, seeds=seeds, only=only, jobs=jobs, folder=folder)
 
 
 @app.command("imdb-sentences")
-def imdb_sentences(quick: Quick = False, seeds: Seeds = None, jobs: Jobs = 1, folder: Folder = None) -> None:
+def imdb_sentences(
+    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+) -> None:
     """Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe.
 
     Example:  `l2x reproduce imdb-sentences --quick`
     """
-    _imdb("sentences", quick=quick, seeds=seeds, jobs=jobs, folder=folder)
+    _imdb("sentences", quick=quick, seeds=seeds, only=only, jobs=jobs, folder=folder)
 
 
-def _imdb(problem: Problem, *, quick: bool, seeds: int | None, jobs: int, folder: Path | None) -> None:
-    from l2x.errors import require
-
-    for module, extra in (("captum", "baselines"), ("tokenizers", "text"), ("matplotlib", "plots")):
-        require(module, extra=extra)
+def _imdb(
+    problem: Problem,
+    *,
+    quick: bool,
+    seeds: int | None,
+    only: list[str] | None,
+    jobs: int,
+    folder: Path | None,
+) -> None:
+    _require_extras("tokenizers", "sentencex")
     from l2x.experiments import imdb as experiment
     from l2x.experiments import imdb_report as report
 
     folder = folder or Path("out" if quick else "results")
-    output = folder / f"imdb-{problem}.json"
-    records = experiment.run(output, problem, quick=quick, seeds=seeds or (1 if quick else 3), jobs=jobs)
+    output, count = folder / f"imdb-{problem}.json", seeds or (1 if quick else 3)
+    records = experiment.run(output, problem, quick=quick, seeds=count, only=only, jobs=jobs)
     typer.echo(f"records  {output}\npage     {report.write(records, problem, folder)}")
 
 
@@ -155,3 +213,14 @@ def adult(quick: Quick = False, seeds: Seeds = None, folder: Folder = None) -> N
     scale = experiment.Scale.quick() if quick else experiment.Scale.full()
     records = experiment.run(folder / "adult.json", scale=scale, seeds=seeds or (1 if quick else 3))
     typer.echo(f"records  {folder / 'adult.json'}\npage     {report.write(records, folder)}")
+
+
+def _require_extras(*text: str) -> None:
+    """Better now than after an hour."""
+    from l2x.errors import require
+
+    for module in ("captum", "shap", "lime"):
+        require(module, extra="baselines")
+    require("matplotlib", extra="plots")
+    for module in text:
+        require(module, extra="text")

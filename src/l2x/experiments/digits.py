@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 import torch
-from safetensors.torch import load as read_weights
-from safetensors.torch import save as weight_bytes
 from torch import Tensor, nn
 
-from l2x.artifact import write_atomically
-from l2x.datasets.fetching import data_folder
 from l2x.datasets.mnist import ImageData
+from l2x.experiments.bench import remembered
 from l2x.networks.patches import channels_last
 
 
@@ -76,17 +72,3 @@ def digit_network(data: ImageData, *, seed: int = 0, epochs: int = 8) -> nn.Modu
         DigitNetwork(len(data.digits), data.X.shape[-1]),
         lambda: train_digits(data, seed=seed, epochs=epochs),
     )
-
-
-def remembered(name: str, told: str, network: nn.Module, train: Callable[[], nn.Module]) -> nn.Module:
-    """`network` with the weights that `train` once gave; `told` has to change with whatever changes them."""
-    mark = hashlib.sha256(told.encode()).hexdigest()[:12]
-    path = data_folder() / "models" / f"{name}-{mark}.safetensors"
-    if path.exists():
-        network.load_state_dict(read_weights(path.read_bytes()))
-        return network.eval().requires_grad_(requires_grad=False)
-    network = train()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    weights = {key: tensor.contiguous() for key, tensor in network.state_dict().items()}
-    write_atomically(path, weight_bytes(weights))
-    return network

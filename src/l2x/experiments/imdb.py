@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,21 +19,27 @@ from torch import Tensor, nn
 
 import l2x
 from l2x import baselines
-from l2x.blackbox import BlackBox, as_black_box
+from l2x.blackbox import as_black_box
 from l2x.datasets.glove import glove
 from l2x.datasets.imdb import TextData, imdb
-from l2x.experiments.bench import Bench, Method, measure, plain, remembered, run_tasks
+from l2x.experiments.bench import (
+    Bench,
+    Method,
+    chosen_tasks,
+    judge_of,
+    measure,
+    plain,
+    remembered,
+    run_tasks,
+    scaled,
+)
 from l2x.experiments.results import Record
 from l2x.experiments.reviews import SentenceNetwork, WordNetwork, train
 from l2x.explanation import Array
 from l2x.features.sentences import Sentences
 from l2x.features.texts import TextView
 from l2x.features.words import Words
-from l2x.metrics import fit_judge
-from l2x.objective import Categorical
 from l2x.rows import ask
-from l2x.training import TrainingPlan
-from l2x.values import FittedValue, NetworkValue
 
 Problem = Literal["words", "sentences"]
 
@@ -62,12 +68,6 @@ class Scale:
     @classmethod
     def quick(cls) -> Scale:
         return cls(steps=150, train_rows=4000, test_rows=500, some_rows=20, slow_rows=5, epochs=2)
-
-    def of(self, plan: TrainingPlan) -> TrainingPlan:
-        """The view's plan at this scale."""
-        value = replace(plan.value, steps=self.steps or plan.value.steps)
-        selector = replace(plan.selector, steps=self.steps or plan.selector.steps)
-        return replace(plan, value=value, selector=selector, progress=False)
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,17 @@ def set_up(problem: Problem, scale: Scale) -> Bench:
     black_box = as_black_box(network, logits=True)
     first = round(FOR_EXPLAINERS * len(reviews))
     second = first + round(FOR_JUDGE * len(reviews))
+    plan, for_judge = scaled(view.plan, scale.steps), reviews.texts[first:second]
+    judge = judge_of(
+        problem,
+        f"{scale} {plan} {fingerprint(for_judge)}",
+        black_box,
+        view,
+        for_judge,
+        k=K[problem],
+        classes=2,
+        plan=plan,
+    )
     answers = ask(black_box, view, view.check(test.texts), progress=False).argmax(axis=1)
     return Bench(
         k=K[problem],
@@ -108,7 +119,7 @@ def set_up(problem: Problem, scale: Scale) -> Bench:
         network=network,
         black_box=black_box,
         view=view,
-        judge=judge_of(problem, black_box, view, reviews.texts[first:second], scale),
+        judge=judge,
         examples=example_rows(test, answers),
     )
 
@@ -162,22 +173,6 @@ def pretrained(vocabulary: Sequence[str]) -> Tensor:
     return found
 
 
-def judge_of(
-    problem: Problem, black_box: BlackBox, view: TextView, texts: list[str], scale: Scale
-) -> FittedValue:
-    """The judge of these reviews, fitted now or taken from the cache."""
-    told = f"{scale} {scale.of(view.plan)} {fingerprint(texts)}"
-
-    def fit() -> nn.Module:
-        plan = scale.of(view.plan)
-        value = fit_judge(black_box, texts, K[problem], features=view, training=plan).value
-        assert isinstance(value, NetworkValue)
-        return value.predictor
-
-    predictor = remembered(f"judge-{problem}", told, view.predictor(2), fit)
-    return FittedValue(view, NetworkValue(predictor, Categorical(2)), black_box)
-
-
 def fingerprint(texts: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for text in texts:
@@ -193,11 +188,14 @@ def methods(bench: Bench, seed: int, scale: Scale) -> dict[str, Method]:
         return lambda: explainer.fit(bench.train).explain
 
     def ours(value: Any) -> l2x.Explainer:
+        sampler = l2x.ExactSum() if k == 1 else None
+        plan = scaled(view.plan, scale.steps)
         return l2x.Explainer(
-            black_box, k, features=view, value=value, training=scale.of(view.plan), seed=seed
+            black_box, k, features=view, value=value, sampler=sampler, training=plan, seed=seed
         )
 
-    paper = l2x.Explainer.paper(black_box, k, features=view, training=scale.of(view.paper_plan), seed=seed)
+    plan = scaled(view.paper_plan, scale.steps)
+    paper = l2x.Explainer.paper(black_box, k, features=view, training=plan, seed=seed)
     few, many = scale.slow_rows, scale.some_rows
 
     def taylor(*, magnitude: bool) -> Any:
@@ -240,7 +238,7 @@ def tasks(problem: Problem, seeds: int, only: Sequence[str] | None = None) -> li
         for seed in range(seeds)
         for method in (*LEARNED, *(FIXED if seed == 0 else ()))
     ]
-    return [task for task in found if only is None or task.method in only]
+    return chosen_tasks(found, only)
 
 
 def run(

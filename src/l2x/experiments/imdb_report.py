@@ -17,11 +17,11 @@ from l2x.experiments.bench_report import (
     fidelity_figure,
     measured_on,
     save,
+    selection,
     summary,
 )
 from l2x.experiments.imdb import VIEWS, Problem
 from l2x.experiments.results import Record
-from l2x.explanation import Explanation
 from l2x.plots.report import SafeHtml, Section, write_report
 from l2x.plots.texts import verdict_table
 
@@ -56,7 +56,7 @@ def write(records: Sequence[Record], problem: Problem, folder: Path) -> Path:
         ),
     ]
     for method in SHOWN:
-        if some := by_method(records).get(method):
+        if some := [r for r in records if r["method"] == method and r["examples"]]:
             sections.append(_examples(some[0], problem))
     return write_report(
         folder / f"imdb-{problem}.html",
@@ -101,13 +101,10 @@ def _about(records: Sequence[Record], problem: Problem) -> str:
 def _examples(record: Record, problem: Problem) -> Section:
     """The paper's table: truth, the model's answer, and the review with what was selected."""
     data, rows = imdb("test", progress=False), record["example_rows"]
-    view = VIEWS[problem]().fit([data.texts[row] for row in rows])
-    scores = np.full((len(rows), view.d), -np.inf)
-    order = np.arange(record["k"], 0, -1.0)
-    np.put_along_axis(scores, np.asarray(record["examples"]), np.tile(order, (len(rows), 1)), axis=1)
-    texts = view.check([data.texts[row] for row in rows])
+    texts = [data.texts[row] for row in rows]
+    view = VIEWS[problem]().fit(texts)
     table = verdict_table(
-        Explanation(scores, record["k"], view.names_, inputs=texts, view=view),
+        selection(record, view, view.check(texts)),
         truth=data.y[rows].tolist(),
         predicted=record["example_answers"],
         rows=range(len(rows)),

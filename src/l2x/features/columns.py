@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import narwhals as nw
 import numpy as np
@@ -24,6 +24,8 @@ Missing = Literal["auto", "allow", "error"]
 # Rows kept to resample from: enough for a smooth average, small enough to travel in an artifact.
 BACKGROUND_ROWS = 512
 QUANTILE_ROWS = 100_000
+# Small noise, in standard deviations of a column.
+JITTER = 0.05
 
 
 class Columns(View):
@@ -59,6 +61,7 @@ class Columns(View):
     # Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
     paper_selector: ClassVar[dict[str, Any]] = {"hidden": (200, 200), "activation": "relu", "prior": False}
     paper_predictor: ClassVar[dict[str, Any]] = {"hidden": (200, 200, 200), "activation": "relu"}
+    removals: ClassVar[tuple[str, ...]] = get_args(Removal)
 
     def __init__(
         self,
@@ -147,6 +150,12 @@ class Columns(View):
         """Per column, how many encoded rows have a category that the training rows had not."""
         counts = {self.names_[place]: int((x[:, place] == UNSEEN).sum()) for place in self.levels_}
         return {name: count for name, count in counts.items() if count}
+
+    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
+        matrix = self.numbers(X)
+        noise = JITTER * self.scaling_.scale * rng.standard_normal(matrix.shape)
+        noise[:, list(self.levels_)] = 0  # there is nothing between two categories
+        return self.table(X, matrix + noise)
 
     def selector(self, outputs: int, **options: Any) -> nn.Module:
         return ColumnSelector(self.d, **(self.selector_inputs() | options))

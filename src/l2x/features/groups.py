@@ -65,6 +65,9 @@ class ColumnGroups(View):
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         return self.columns_.mask(x, mask[:, torch.from_numpy(self.group_).to(mask.device)])
 
+    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
+        return self.columns_.jitter(X, rng)
+
     def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
         return self.columns_.remove(X, mask[:, self.group_], rng=rng)
 

@@ -44,13 +44,13 @@ class Sentences(TextView):
     paper_selector: ClassVar[dict[str, Any]] = {"paper": True}
     paper_predictor: ClassVar[dict[str, Any]] = {"hidden": 0, "gain": 1.0}
     plan: ClassVar[TrainingPlan] = TrainingPlan(
-        value=Phase(1500, 2e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(1000, 2e-3, batch_size=128, averaging=0.99, choose="latest"),
+        value=Phase(1200, 3e-3, batch_size=128, averaging=0.99, patience=6),
+        selector=Phase(200, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
         evaluations=10,
         validation_rows=2000,
     )
     paper_plan: ClassVar[TrainingPlan] = TrainingPlan(
-        selector=Phase(1000, 1e-3, batch_size=128, optimizer="rmsprop", schedule="constant"),
+        selector=Phase(800, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
         evaluations=10,
         validation_rows=2000,
     )

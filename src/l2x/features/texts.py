@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
@@ -47,17 +47,15 @@ class Texts(Sequence[str]):
     for later, so that a long list is not tokenised at once unless somebody asks for that.
     """
 
-    def __init__(
-        self, texts: list[str], find: Callable[[list[str]], Tokens], tokens: Tokens | None = None
-    ) -> None:
+    def __init__(self, texts: list[str], view: TextView, tokens: Tokens | None = None) -> None:
         self.texts = texts
-        self._find = find
+        self.view = view
         if tokens is not None:
             self.tokens = tokens
 
     @cached_property
     def tokens(self) -> Tokens:
-        return self._find(self.texts)
+        return self.view._tokens(self.texts)
 
     def take(self, rows: Any) -> Texts:
         """Some of the texts, by a slice, a mask or indices."""
@@ -66,7 +64,7 @@ class Texts(Sequence[str]):
         else:
             some = [self.texts[i] for i in np.arange(len(self.texts))[np.asarray(rows)]]
         known: Tokens | None = self.__dict__.get("tokens")
-        return Texts(some, self._find, None if known is None else known.take(rows))
+        return Texts(some, self.view, None if known is None else known.take(rows))
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -116,9 +114,14 @@ class TextView(View):
         """The ids of texts, and where their features stand."""
 
     def check(self, X: Any) -> Texts:
-        # Another view's texts have other tokens.
-        mine = isinstance(X, Texts) and X._find == self._tokens
-        return X if mine else Texts(as_list(X), self._tokens)
+        # Another view's texts have other tokens, unless it knows the same words and cuts alike.
+        mine = isinstance(X, Texts) and self._same_tokens(X.view)
+        return X if mine else Texts(as_list(X), self)
+
+    def _same_tokens(self, other: TextView) -> bool:
+        alike = type(other) is type(self) and other.vocabulary_ == self.vocabulary_
+        settings = ("length", "lowercase", "words", "language")
+        return alike and all(getattr(other, name, None) == getattr(self, name, None) for name in settings)
 
     def take(self, X: Any, rows: Any) -> Texts:
         return self.check(X).take(rows)
@@ -202,7 +205,8 @@ def as_list(X: Any) -> list[str]:
     if isinstance(given, nw.DataFrame):
         if len(given.columns) != 1:
             raise InputError(
-                f"Expected one column of texts, got a table of {len(given.columns)}; pass the column, X['text']."
+                f"Expected one column of texts, got a table of {len(given.columns)}; "
+                "pass the column, X['text']."
             )
         given = given[given.columns[0]]
     texts = given.to_list() if isinstance(given, nw.Series) else list(given)
@@ -215,7 +219,7 @@ def as_list(X: Any) -> list[str]:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"Text {row} holds half of a character at place {error.start}; read the file as what it is, or "
-                "with errors='replace'."
+                f"Text {row} holds half of a character at place {error.start}: decode it anew, "
+                "with errors='replace' if need be."
             ) from error
     return texts

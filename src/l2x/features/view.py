@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -36,6 +37,8 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     # How networks for such inputs are trained, by our recipe and by the paper's.
     plan: ClassVar[TrainingPlan] = TrainingPlan()
     paper_plan: ClassVar[TrainingPlan] = TrainingPlan.paper()
+    # The ways in which `remove` can work: values of the parameter `removal`, if the view has one.
+    removals: ClassVar[tuple[str, ...]] = ()
     # Inputs that are encoded, explained or asked at a time: memory does not grow with their number.
     rows_at_once: ClassVar[int] = 8192
 
@@ -83,6 +86,16 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
         """Raw inputs for the black box in which unselected features carry no information."""
+
+    def with_removal(self, removal: str) -> Self:
+        """The same fitted view with another way to remove features."""
+        other = copy.copy(self)
+        other.set_params(removal=removal)
+        return other
+
+    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
+        """Checked inputs with a little noise; None where there is no such thing."""
+        return None
 
     @abstractmethod
     def selector(self, outputs: int, **options: Any) -> nn.Module:

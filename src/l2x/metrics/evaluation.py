@@ -47,6 +47,7 @@ def evaluate(
     selection = explainer.explain(frame, k)
     seconds = time.perf_counter() - started
     noise = rng.random((draws, *selection.scores.shape))
+    noise[:, selection.scores == -np.inf] = -np.inf  # padding of texts, which chance may not select either
     randoms = [Explanation(scores, k, selection.feature_names, frame, selection.view) for scores in noise]
     answers = explainer.q_.answers(frame)
     if answers.shape[1] != explainer.response_.outputs:

@@ -9,6 +9,7 @@ import numpy as np
 from l2x.blackbox import BlackBox, as_black_box, batches
 from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
+from l2x.features.view import View
 from l2x.rows import ask
 
 
@@ -40,10 +41,15 @@ def _answers(
     view = explanation.view or Columns().fit(X)
     X = view.check(X)
     mask = ~explanation.mask if complement else explanation.mask
-    rng = np.random.default_rng(0)
     whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
-    part = [
+    return whole.reshape(len(X), -1), masked_answers(black_box, view, X, mask)
+
+
+def masked_answers(black_box: BlackBox, view: View, X: Any, mask: Array) -> Array:
+    """P_m(y | x̃_S) of checked inputs, with what is not in the mask removed as the view says."""
+    rng = np.random.default_rng(0)
+    parts = [
         black_box(view.remove(view.take(X, rows), mask[rows], rng=rng))
         for rows in batches(len(X), view.rows_at_once)
     ]
-    return whole.reshape(len(X), -1), np.concatenate(part)
+    return np.concatenate(parts)

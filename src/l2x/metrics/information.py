@@ -40,13 +40,13 @@ def information(
         raise InputError("Bits are about class probabilities; for regression use l2x.metrics.posthoc_r2.")
     log_q = value.log_q(X, explanation.mask, answers)
     marginal = answers.mean(axis=0)
-    entropy = _bits(marginal)
+    entropy = entropy_bits(marginal)
     return Information(
         captured=entropy + float(log_q.mean() / np.log(2)),
-        available=entropy - float(_bits(answers).mean()),
+        available=entropy - float(entropy_bits(answers).mean()),
     )
 
 
-def _bits(p: Array) -> Any:
+def entropy_bits(p: Array) -> Any:
     """Shannon entropy in bits over the last axis."""
     return -(p * np.log2(np.maximum(p, 1e-300))).sum(axis=-1)

@@ -26,13 +26,39 @@ def median_rank(explanation: Explanation, truth: Array) -> Array:
 
 def exact_sets(explanation: Explanation, truth: Array) -> float:
     """The share of rows whose k selected features are exactly the truly relevant ones."""
-    return float((explanation.mask == _checked(explanation, truth)).all(axis=1).mean())
+    return float(exact_rows(explanation, truth).mean())
 
 
 def true_positive_rate(explanation: Explanation, truth: Array) -> float:
     """The share of the truly relevant features that are selected, mean over rows."""
+    return float(found_rows(explanation, truth).mean())
+
+
+def false_discovery_rate(explanation: Explanation, truth: Array) -> float:
+    """The share of the selected features that are not truly relevant, mean over rows.
+
+    >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
+    >>> false_discovery_rate(e, np.array([[True, False, True, False]]))
+    0.5
+    """
+    return float(wrong_rows(explanation, truth).mean())
+
+
+def exact_rows(explanation: Explanation, truth: Array) -> Array:
+    """Whether each row's set is exactly the true one, (n,)."""
+    return np.asarray((explanation.mask == _checked(explanation, truth)).all(axis=1))
+
+
+def found_rows(explanation: Explanation, truth: Array) -> Array:
+    """The true-positive rate of each row, (n,)."""
     truth = _checked(explanation, truth)
-    return float(((explanation.mask & truth).sum(axis=1) / truth.sum(axis=1)).mean())
+    return np.asarray((explanation.mask & truth).sum(axis=1) / truth.sum(axis=1))
+
+
+def wrong_rows(explanation: Explanation, truth: Array) -> Array:
+    """The false-discovery rate of each row, (n,)."""
+    wrong = (explanation.mask & ~_checked(explanation, truth)).sum(axis=1)
+    return np.asarray(wrong / np.maximum(explanation.mask.sum(axis=1), 1))
 
 
 def _checked(explanation: Explanation, truth: Array) -> Array:

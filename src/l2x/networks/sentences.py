@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.patches import in_chunks
-from l2x.networks.words import PAD, WindowConvolution, WordEmbedding
+from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
 
 
 class SentenceEncoder(nn.Module):
@@ -56,7 +56,7 @@ class SentencePredictor(nn.Module):
     def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
         weights = mask * (ids != PAD).any(dim=2)
         read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
-        pooled = (read * weights[:, :, None]).mean(dim=1)
+        pooled = weighted_mean(read * weights[:, :, None], weights)
         if self.sees_mask:  # how many sentences there are
             pooled = torch.cat([pooled, weights.mean(dim=1, keepdim=True)], dim=1)
         outputs: Tensor = self.answer(self.hidden(pooled))
@@ -93,7 +93,8 @@ class SentenceSelector(nn.Module):
 
     def _scores(self, ids: Tensor) -> Tensor:
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
-        text = self.reader.hidden(sentences.mean(dim=1))
+        there = (ids != PAD).any(dim=2).float()
+        text = self.reader.hidden(weighted_mean(sentences, there))
         light = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
         scores: Tensor = self.score(torch.relu(self.sentence(sentences) + light[:, None]))
         return scores[:, :, 0]

@@ -76,10 +76,18 @@ class Windows:
         return self.empty.expand(len(self.live), -1).scatter_reduce(0, index, self.values, "amax")
 
 
+def weighted_mean(vectors: Tensor, weights: Tensor) -> Tensor:
+    """The average of what is selected: Σ vectors / Σ weights over positions, (n, positions, c) -> (n, c).
+
+    `vectors` are multiplied with their weights already; zero where nothing is selected.
+    """
+    return vectors.sum(dim=1) / weights.sum(dim=1, keepdim=True).clamp(min=1e-6)
+
+
 class WordPredictor(nn.Module):
     """g_α: ids and the mask, which multiplies their embeddings, -> (n, outputs) logits or means.
 
-    `pooling="average"` is the paper's: embedding, average over the positions, a dense layer of 250. "window"
+    `pooling="average"` is the paper's: embedding, average of the selected, a dense layer of 250. "window"
     has a convolution with max-pooling in place of the average, as word networks have.
     """
 
@@ -109,7 +117,7 @@ class WordPredictor(nn.Module):
         mask = mask * (ids != PAD)
         vectors = self.embedding(ids) * mask[:, :, None]
         if self.convolution is None:
-            pooled = vectors.mean(dim=1)
+            pooled = weighted_mean(vectors, mask)
         else:
             pooled = torch.relu(self.convolution(vectors, mask > 0).maximum())
         if self.sees_mask:  # how many words there are

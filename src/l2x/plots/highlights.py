@@ -18,7 +18,7 @@ _JOINT = re.compile(r"[\s-]*")
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a text, not escaped; if it was selected, with its best rank (0 is the first) and its scores."""
+    """A part of a text, not escaped; if it was selected, with its best rank (from 0) and its scores."""
 
     text: str
     rank: int | None = None
@@ -27,7 +27,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class _Mark:
-    """Neighbouring selected features: where they stand in the text, their best rank, their scores in words."""
+    """Neighbouring selected features: where they stand, their best rank, their scores in words."""
 
     first: int
     last: int

@@ -60,13 +60,18 @@ class Section:
 
 def write_report(path: str | Path, *, title: str, subtitle: str = "", sections: Sequence[Section]) -> Path:
     """Write the sections as one self-contained HTML file; an older file is replaced only by a whole one."""
-    page = _template().render(
+    return write_file(path, render_report(title=title, subtitle=subtitle, sections=sections).encode())
+
+
+def render_report(*, title: str, subtitle: str = "", sections: Sequence[Section]) -> str:
+    """The sections as one self-contained HTML page."""
+    page: str = _template().render(
         title=title,
         subtitle=subtitle,
         sections=[_for_template(section) for section in sections],
         footer=_footer(),
     )
-    return write_file(path, page.encode())
+    return page
 
 
 def _template() -> Any:

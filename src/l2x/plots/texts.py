@@ -40,7 +40,8 @@ def texts_html(explanation: Explanation, rows: int = 20, *, context: int | None 
     view, texts = with_texts(explanation)
     shown = max(0, min(rows, len(texts)))
     body = "".join(
-        f'<tr style="background:none"><td style="{ROW}">{row}</td>{_text_cell(explanation, row, context)}</tr>'
+        f'<tr style="background:none"><td style="{ROW}">{row}</td>'
+        f"{_text_cell(explanation, row, context)}</tr>"
         for row in range(shown)
     )
     n = len(texts)

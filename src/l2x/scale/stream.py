@@ -19,6 +19,7 @@ from l2x.artifact import as_bytes
 from l2x.errors import InputError, some
 from l2x.explainer import Explainer, warn_unseen
 from l2x.explanation import Explanation
+from l2x.features.texts import TextView
 from l2x.scale.journal import Journal
 from l2x.scale.tables import Table, table_writer
 
@@ -27,6 +28,9 @@ Result = tuple[pa.RecordBatch, Mapping[str, int]]
 
 # Batches explained at a time, each by one thread: more would wait for the disk.
 MOST_WORKERS = 8
+
+# Texts at a time: they are longer than rows of numbers, and have more features.
+TEXT_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,19 @@ class BatchExplainer:
     columns: Sequence[str]
     keep: Sequence[str] = ()
     k: int | None = None
+
+    @property
+    def of_texts(self) -> bool:
+        return isinstance(self.explainer.features_, TextView)
+
+    def batches(
+        self, table: Table, batch_rows: int | None = None, *, skip: int = 0
+    ) -> Iterator[pa.RecordBatch]:
+        """What `__call__` takes, in the order of the table, after the first `skip` rows."""
+        if self.of_texts:  # a text stays as it is, even if it looks like a number
+            texts = [*self.columns, *self.keep]
+            return table.batches((), text=texts, batch_rows=batch_rows or TEXT_ROWS, skip=skip)
+        return table.batches(self.columns, text=self.keep, batch_rows=batch_rows, skip=skip)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         result, unseen = self.explained(batch)
@@ -99,7 +116,7 @@ def explain_table(
                 write(result)
                 done += len(result)
             report(done, table.share_read(done))
-            batches = table.batches(explain.columns, text=explain.keep, batch_rows=batch_rows, skip=done)
+            batches = explain.batches(table, batch_rows, skip=done)
             with _side_by_side(explain, batches, first_row=done, workers=workers) as results:
                 for result, new in results:
                     append(result)
@@ -156,15 +173,25 @@ def _side_by_side(
 
 
 def match_columns(
-    explainer: Explainer, table: Table, *, drop: Sequence[str] = (), keep: Sequence[str] = ()
+    explainer: Explainer,
+    table: Table,
+    *,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    column: str | None = None,
 ) -> tuple[list[str], list[str]]:
     """The table's columns that are the explainer's features, in its order, and those that nobody asked for.
 
     Columns are found by name; where the explainer was fitted on an array, which has no names, by position.
+    An explainer of texts reads one: see `text_column`.
     """
     table.require(drop, "--drop")
     table.require(keep, "--keep")
     view = explainer.features_
+    if isinstance(view, TextView):
+        return [text_column(table, column, others=[*drop, *keep])], []
+    if column is not None:
+        raise InputError(f"--column {column}: this explainer reads {view.d} columns, not one of texts.")
     offered = [name for name in table.columns if name not in drop]
     wanted: list[str] = getattr(view, "column_names_", view.names_)  # groups of columns have other names
     missing = [name for name in wanted if name not in offered]
@@ -184,8 +211,24 @@ def match_columns(
     return list(wanted), [name for name in offered if name not in wanted and name not in keep]
 
 
+def text_column(table: Table, column: str | None, *, others: Sequence[str] = ()) -> str:
+    """The column that holds the texts: the one that was asked for, or the only one of texts."""
+    if column is not None:
+        table.require([column], "--column")
+        return column
+    found = [name for name in table.text_columns if name not in others]
+    if len(found) != 1:
+        raise InputError(
+            f"'{table.path}' has {len(found)} columns of texts{': ' * bool(found)}{some(found)}; "
+            "say which one to read with --column."
+        )
+    return found[0]
+
+
 def selection_columns(explanation: Explanation) -> dict[str, pa.Array]:
-    """What `Explanation.to_frame` gives, without a Python object for every cell."""
+    """What `Explanation.to_frame` gives, without a Python object for every cell where names are columns'."""
+    if isinstance(explanation.view, TextView):
+        return _selected_texts(explanation)
     names = pa.array([str(name) for name in explanation.feature_names])
     indices = explanation.indices
     scores = np.take_along_axis(explanation.scores, indices, axis=1)
@@ -194,3 +237,12 @@ def selection_columns(explanation: Explanation) -> dict[str, pa.Array]:
         f"feature_{j + 1}": pa.DictionaryArray.from_arrays(places[j], names) for j in range(explanation.k)
     }
     return columns | {f"score_{j + 1}": pa.array(scores[:, j]) for j in range(explanation.k)}
+
+
+def _selected_texts(explanation: Explanation) -> dict[str, pa.Array]:
+    """Words or sentences and their scores; nulls where a text has fewer than k."""
+    k, missing = explanation.k, ~explanation.selected
+    names = [[*row, *[None] * (k - len(row))] for row in explanation.names]
+    scores = np.take_along_axis(explanation.scores, explanation.indices, axis=1)
+    columns = {f"feature_{j + 1}": pa.array([row[j] for row in names], pa.string()) for j in range(k)}
+    return columns | {f"score_{j + 1}": pa.array(scores[:, j], mask=missing[:, j]) for j in range(k)}

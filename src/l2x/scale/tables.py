@@ -36,7 +36,7 @@ PARQUET_BUFFER = 1 << 16
 
 
 class Table:
-    """A CSV or Parquet file, opened to read some of its columns in batches.
+    """A CSV or Parquet file, or a text in each line of a .txt file, opened to read columns in batches.
 
     Attributes
     ----------
@@ -47,16 +47,16 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.format = format_of(path)
+        self.format = "txt" if path.suffix.lower() == ".txt" else format_of(path)
         if not path.exists():
             raise InputError(f"There is no file '{path}'.")
         if path.is_dir():
-            raise InputError(f"'{path}' is a folder; give one .csv or .parquet file.")
+            raise InputError(f"'{path}' is a folder; give one .csv, .parquet or .txt file.")
         self.rows: int | None = None
         self._source: Any = None
         with _reading(path):
-            if self.format == "csv":
-                with pa.csv.open_csv(path, read_options=_csv_blocks()) as reader:
+            if self.format != "parquet":
+                with pa.csv.open_csv(path, **_csv_options(self.format)) as reader:
                     self._schema = reader.schema
             else:
                 with pa.parquet.ParquetFile(path) as file:
@@ -68,6 +68,14 @@ class Table:
         written = (self._schema.pandas_metadata or {}).get("index_columns", [])
         self.index_columns = [name for name in names if name in written]
         self.columns = [name for name in names if name not in self.index_columns]
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Those of its columns that hold texts."""
+        if self.format == "txt":
+            return self.columns
+        types = {name: self._schema.field(name).type for name in self.columns}
+        return [n for n, t in types.items() if pa.types.is_string(t) or pa.types.is_large_string(t)]
 
     def require(self, names: Iterable[str], option: str) -> None:
         """Every name must be a column: an option with a typing mistake must not pass in silence."""
@@ -125,7 +133,7 @@ class Table:
         options = pa.csv.ConvertOptions(include_columns=wanted, column_types=types)
         with pa.OSFile(str(self.path)) as source:
             self._source = source
-            with pa.csv.open_csv(source, read_options=_csv_blocks(), convert_options=options) as reader:
+            with pa.csv.open_csv(source, convert_options=options, **_csv_options(self.format)) as reader:
                 for batch in reader:
                     yield batch.slice(skip)
                     skip = max(0, skip - len(batch))
@@ -141,9 +149,12 @@ def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str]
     return columns
 
 
-def read_sample(table: Table, columns: Sequence[str], rows: int, *, seed: int) -> pd.DataFrame:
+def read_sample(
+    table: Table, columns: Sequence[str], rows: int, *, seed: int, as_text: bool = False
+) -> pd.DataFrame:
     """At most `rows` rows, drawn at random, in memory that does not grow with the table."""
-    frame: pd.DataFrame = sample_rows(table.batches(columns), rows, seed=seed).to_pandas(ignore_metadata=True)
+    batches = table.batches((), text=columns) if as_text else table.batches(columns)
+    frame: pd.DataFrame = sample_rows(batches, rows, seed=seed).to_pandas(ignore_metadata=True)
     return frame
 
 
@@ -298,8 +309,14 @@ def _csv_bytes(batch: pa.RecordBatch, *, quoting: str) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _csv_blocks() -> Any:
-    return pa.csv.ReadOptions(block_size=CSV_BLOCK)
+def _csv_options(kind: str) -> dict[str, Any]:
+    if kind == "txt":  # one column, whatever stands in a line: what separates columns in it is no text
+        lines = pa.csv.ParseOptions(delimiter="\x1f", quote_char=False, ignore_empty_lines=False)
+        names = pa.csv.ReadOptions(block_size=CSV_BLOCK, column_names=["text"])
+        return {"read_options": names, "parse_options": lines}
+    # Texts may have several lines, in quotes.
+    quoted = pa.csv.ParseOptions(newlines_in_values=True)
+    return {"read_options": pa.csv.ReadOptions(block_size=CSV_BLOCK), "parse_options": quoted}
 
 
 def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:

@@ -1,0 +1,30 @@
+"""A table: which of 30 measurements made LightGBM call a tumour malignant? Data of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import l2x
+
+K = 5
+
+
+def explain_tumours(training: l2x.TrainingPlan | None = None) -> tuple[l2x.Explainer, l2x.Explanation, Any]:
+    """An explainer, its explanation of 171 rows that neither it nor the model saw, and the training rows."""
+    from lightgbm import LGBMClassifier
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    train, test, labels, _ = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
+    model = LGBMClassifier(random_state=0, n_jobs=1, verbose=-1).fit(train, labels)
+    # Learned from the model's answers alone: no labels.
+    explainer = l2x.Explainer(model, K, training=training).fit(train)
+    return explainer, explainer.explain(test), train
+
+
+if __name__ == "__main__":
+    explainer, explanation, _ = explain_tumours()
+    kept = explainer.score(explanation.inputs)
+    print(f"{K} of 30 columns keep the model's answer on {kept:.0%} of {len(explanation)} rows.")
+    print(explanation.to_frame().head())

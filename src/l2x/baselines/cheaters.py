@@ -1,0 +1,152 @@
+"""Deliberate cheaters: selections that look faithful and explain nothing; a report card has to flag them.
+
+The three kinds are those of Puli, Nguyen and Ranganath (2024), "Explanations that reveal all through the
+definition of encoding". Each tells a reader of the *places* something that the selected values do not say:
+
+    ByPosition     one fixed set of features for each predicted class; their values do not matter
+    ByPrediction   the features whose values, each alone, speak for the model's answer; what speaks against it
+                   is left out, so that the selection always agrees with the prediction
+    ByMarginal     a sound choice without the feature that the choice depends on: what decides which other
+                   features matter, but says little by itself (control flow), is never shown
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from l2x.baselines.method import explained, fitted_view
+from l2x.blackbox import as_black_box
+from l2x.errors import NotFittedError
+from l2x.explanation import Explanation
+from l2x.features.view import Array, View
+from l2x.rows import ask
+from l2x.values import SubsetValue
+
+
+class Cheater(BaseEstimator):  # type: ignore[misc]
+    """What the cheaters have in common: their line in the table of methods."""
+
+    needs_training: ClassVar[bool] = False
+    additive: ClassVar[bool] = False
+    model_agnostic: ClassVar[bool] = True
+
+
+class ByPosition(Cheater):
+    """One set of features for each class, drawn by the seed: the places are the answer.
+
+    Sets of different classes share as few features as there is room for.
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("switch", 50, seed=0)
+    >>> masks = ByPosition(data.model).explain(data.X, k=5).mask
+    >>> len(np.unique(masks, axis=0))  # two classes, two sets
+    2
+    """
+
+    name: ClassVar[str] = "Cheats by position"
+
+    def __init__(self, model: Any, *, features: View | None = None, seed: int = 0) -> None:
+        self.model = model
+        self.features = features
+        self.seed = seed
+
+    def explain(self, X: Any, k: int) -> Explanation:
+        """The set of the class that the model predicts for each row."""
+        view = fitted_view(self.features, X)
+        X = view.check(X)
+        answers = ask(as_black_box(self.model), view, X, progress=False)
+        order = np.random.default_rng(self.seed).permutation(view.d)
+        # Class c starts k places after class c - 1; the earlier in its turn, the higher the score.
+        scores = np.empty((_codes(answers).max() + 1, view.d))
+        for c, row in enumerate(scores):
+            row[np.roll(order, -c * k)] = np.arange(view.d, 0, -1.0)
+        return explained(view, X, scores[_codes(answers)], k)
+
+
+class ByPrediction(Cheater):
+    """Whatever looks like the answer: each feature is scored by log q(ŷ | x_i), ŷ the model's own answer.
+
+    Parameters
+    ----------
+    value : SubsetValue
+        What a feature says alone: `explainer.q_`, a judge, or `data.model.conditional()`.
+    """
+
+    name: ClassVar[str] = "Cheats by prediction"
+
+    def __init__(self, value: SubsetValue, *, features: View | None = None) -> None:
+        self.value = value
+        self.features = features
+
+    def explain(self, X: Any, k: int) -> Explanation:
+        """The k features that alone speak loudest for what the model answered."""
+        view = fitted_view(self.features, X)
+        X = view.check(X)
+        answers = self.value.answers(X)
+        # The answer as it is seen, not its probabilities: what speaks against it counts as wrong.
+        seen = np.eye(answers.shape[1])[answers.argmax(axis=1)] if answers.shape[1] > 1 else answers
+        return explained(view, X, single_values(self.value, X, seen, view.d), k)
+
+
+class ByMarginal(Cheater):
+    """The choice of a sound method, with the feature hidden that the choice depends on.
+
+    Parameters
+    ----------
+    base : anything with explain(X, k)
+        The sound method.
+    value : SubsetValue
+        Tells on training rows what a feature says alone.
+    hidden : int, optional
+        The feature that is never selected. By default the one that `base` selects often though it says little
+        alone: the highest share of rows times one minus its value relative to the most telling feature.
+    """
+
+    name: ClassVar[str] = "Cheats by marginal"
+    needs_training: ClassVar[bool] = True
+
+    def __init__(self, base: Any, value: SubsetValue, *, hidden: int | None = None) -> None:
+        self.base = base
+        self.value = value
+        self.hidden = hidden
+
+    def fit(self, X: Any, k: int) -> Self:
+        """Find what to hide, on training rows."""
+        selection = self.base.explain(X, k)
+        answers = self.value.answers(X)
+        d = selection.mask.shape[1]
+        nothing = self.value.log_q(X, np.zeros((len(selection), d), dtype=bool), answers).mean()
+        alone = np.maximum(single_values(self.value, X, answers, d).mean(axis=0) - nothing, 0)
+        quiet = 1 - alone / max(alone.max(), 1e-12)
+        found = int(np.argmax(selection.mask.mean(axis=0) * quiet))
+        self.hidden_ = found if self.hidden is None else self.hidden
+        return self
+
+    def explain(self, X: Any, k: int) -> Explanation:
+        """What `base` would select if the hidden feature were not there."""
+        if not hasattr(self, "hidden_"):
+            raise NotFittedError("This ByMarginal is not fitted yet; call fit(X, k) first.")
+        selection: Explanation = self.base.explain(X, k)
+        scores = np.array(selection.scores, dtype=float)
+        scores[:, self.hidden_] = -np.inf
+        return Explanation(scores, k, selection.feature_names, selection.inputs, selection.view)
+
+
+def single_values(value: SubsetValue, X: Any, answers: Array, d: int) -> Array:
+    """log q(y | x_i) of each feature alone, (n, d)."""
+    columns = []
+    for i in range(d):
+        mask = np.zeros((len(X), d), dtype=bool)
+        mask[:, i] = True
+        columns.append(value.log_q(X, mask, answers))
+    return np.stack(columns, axis=1)
+
+
+def _codes(answers: Array) -> Array:
+    """The class of each row; for regression whether the answer is above the median."""
+    if answers.shape[1] > 1:
+        return np.asarray(answers.argmax(axis=1))
+    return np.asarray(answers[:, 0] > np.median(answers[:, 0])).astype(int)

@@ -1,0 +1,84 @@
+"""What a report card is about: an explainer, anything with explain(X, k), or explanations that are ready."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from l2x.errors import InputError
+from l2x.explanation import Explanation
+
+# Seconds up to which a first call may be mostly imports and set-up, which are not the price of a row.
+SET_UP = 1.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Explanations of the test rows, and who made them, if that is known."""
+
+    name: str
+    explanation: Explanation
+    others: Sequence[Explanation]  # of the same rows, by the same method with other seeds
+    source: Any  # has explain(X, k); None for explanations that came ready
+    explain_seconds: float | None
+
+    @property
+    def fit_seconds(self) -> float | None:
+        return getattr(self.source, "fit_seconds_", None)
+
+    @property
+    def rows_asked(self) -> int | None:
+        return getattr(self.source, "rows_asked_", None)
+
+    def explain(self, X: Any) -> Explanation:
+        """The same method on other rows."""
+        explanation: Explanation = self.source.explain(X, self.explanation.k)
+        return explanation
+
+
+def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
+    """The first of `given` is judged, the others are compared with it."""
+    members = list(given) if isinstance(given, list | tuple) else [given]
+    if not members:
+        raise InputError("There is nothing to judge: give an explainer or an explanation.")
+    first = members[0]
+    if isinstance(first, Explanation):
+        source, seconds, explanation = None, None, _checked(first, X)
+    else:
+        source = first
+        k = getattr(first, "k", None) if k is None else k
+        if k is None:
+            raise InputError(
+                f"{type(first).__name__} has no k of its own: pass k=, how many features to select."
+            )
+        explanation, seconds = _timed(first, X, k)
+        if seconds < SET_UP:
+            explanation, seconds = _timed(first, X, k)
+    others = [
+        _checked(other, X) if isinstance(other, Explanation) else other.explain(X, explanation.k)
+        for other in members[1:]
+    ]
+    return Subject(name or _name(first), explanation, others, source, seconds)
+
+
+def _timed(method: Any, X: Any, k: int) -> tuple[Explanation, float]:
+    started = time.perf_counter()
+    explanation: Explanation = method.explain(X, k)
+    _ = explanation.mask  # ranking is part of the work
+    return explanation, time.perf_counter() - started
+
+
+def _checked(explanation: Explanation, X: Any) -> Explanation:
+    if len(explanation) != len(X):
+        raise InputError(
+            f"The explanation is of {len(explanation)} rows, X_test has {len(X)}: give the same rows."
+        )
+    return explanation
+
+
+def _name(method: Any) -> str:
+    if isinstance(method, Explanation):
+        return "explanations"
+    return str(getattr(method, "name", None) or f"l2x, value={getattr(method, 'value', '?')!r}")

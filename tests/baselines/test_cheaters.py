@@ -1,0 +1,68 @@
+"""The cheaters cheat as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import l2x
+from l2x.baselines import ByMarginal, ByPosition, ByPrediction, OracleExplainer
+from l2x.baselines.controls import ByPosition as ControlByPosition
+from l2x.datasets import invase, synthetic
+from l2x.metrics import posthoc_accuracy
+
+DATA = synthetic("switch", 300, seed=1)
+EXACT = DATA.model.conditional(rows=100)
+ANSWERS = DATA.model(DATA.X).argmax(axis=1)
+
+
+def test_by_position_the_set_is_the_class() -> None:
+    masks = ByPosition(DATA.model, seed=3).explain(DATA.X, 5).mask
+    for answer in (0, 1):
+        assert len(np.unique(masks[answer == ANSWERS], axis=0)) == 1
+    assert not (masks[ANSWERS == 0][0] & masks[ANSWERS == 1][0]).any()  # room enough: nothing in common
+    assert ControlByPosition is ByPosition
+
+
+def test_by_position_has_two_sets_for_regression() -> None:
+    means = ByPosition(lambda X: X[:, 0], seed=0).explain(DATA.X, 2)
+    assert len(np.unique(means.mask, axis=0)) == 2
+
+
+def test_by_prediction_the_selection_speaks_for_the_answer() -> None:
+    cheat = ByPrediction(EXACT).explain(DATA.X, 5)
+    assert posthoc_accuracy(DATA.model, DATA.X, cheat) > 0.85
+    # Each selected feature alone makes the model's answer likelier than any that was left out.
+    one = np.zeros((1, 10), dtype=bool)
+    seen = np.eye(2)[ANSWERS[:1]]
+    alone = []
+    for i in range(10):
+        one[:] = False
+        one[0, i] = True
+        alone.append(EXACT.log_q(DATA.X[:1], one, seen)[0])
+    assert min(np.array(alone)[cheat.mask[0]]) >= max(np.array(alone)[~cheat.mask[0]])
+
+
+class TruthFirst:
+    """Selects what truly matters."""
+
+    def explain(self, X: np.ndarray, k: int) -> l2x.Explanation:
+        return l2x.Explanation(DATA.model.truth(X).astype(float), k, [f"x{i}" for i in range(10)], X)
+
+
+def test_by_marginal_hides_what_the_choice_depends_on() -> None:
+    cheat = ByMarginal(TruthFirst(), EXACT)
+    with pytest.raises(l2x.NotFittedError, match=r"call fit\(X, k\)"):
+        cheat.explain(DATA.X, 5)
+    cheat.fit(DATA.X, 5)
+    assert cheat.hidden_ == 9  # the switch
+    masks = cheat.explain(DATA.X, 5).mask
+    assert not masks[:, 9].any()
+    assert (masks.sum(axis=1) == 5).all()
+    assert ByMarginal(TruthFirst(), EXACT, hidden=2).fit(DATA.X, 5).hidden_ == 2
+
+
+def test_by_marginal_on_another_set() -> None:
+    data = invase("syn6", 200, seed=0)
+    exact = data.model.conditional(rows=30)
+    assert ByMarginal(OracleExplainer(exact), exact).fit(data.X[:60], 5).hidden_ == 10

