@@ -102,7 +102,7 @@ def set_up(problem: Problem, scale: Scale) -> Bench:
     plan, for_judge = scaled(view.plan, scale.steps), reviews.texts[first:second]
     judge = judge_of(
         problem,
-        f"{scale} {plan} {fingerprint(for_judge)}",
+        f"{scale.epochs} {plan} {fingerprint(reviews.texts)} {first} {second}",
         black_box,
         view,
         for_judge,
