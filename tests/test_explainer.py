@@ -219,7 +219,7 @@ def test_in_a_grid_search_and_a_pipeline(table: np.ndarray, tiny: l2x.TrainingPl
     )
     search.fit(table, 1 - labels)
     assert search.best_score_ > 0.5
-    assert search.best_estimator_.rows_asked_ == 600
+    assert search.best_estimator_.rows_asked_ >= 600  # more where the model is the value
     chain = make_pipeline(StandardScaler(), l2x.Explainer(one_column, k=2, training=brief()))
     selected = chain.set_output(transform="pandas").fit_transform(pd.DataFrame(table, columns=list("abcde")))
     assert list(selected.columns) == list("abcde")

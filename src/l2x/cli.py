@@ -168,7 +168,7 @@ def fit(
         raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
     from l2x.explainer import Explainer
     from l2x.scale.stream import text_column
-    from l2x.scale.tables import Table, check_writable
+    from l2x.scale.tables import Table, check_writable, read_sample
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)
@@ -181,7 +181,7 @@ def fit(
         columns = _model_columns(black_box, table, drop or [], quiet=quiet)
     else:
         columns = [text_column(table, column, others=drop or [])]
-    frame = _sample(table, columns, rows, seed, as_text=view is not None)
+    frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None)
     plan = _plan(view, paper=paper, quick=quick, progress=not quiet)
     build = Explainer.paper if paper else Explainer
     options: dict[str, Any] = {"features": view} | ({} if value is None else {"value": value.value})
@@ -324,7 +324,7 @@ def evaluate(
     from l2x.features.texts import TextView
     from l2x.metrics.evaluation import evaluate as measure
     from l2x.scale.stream import match_columns
-    from l2x.scale.tables import Table
+    from l2x.scale.tables import Table, read_sample
 
     black_box = _load_model(model)
     explainer = load(file, model=black_box)
@@ -338,7 +338,7 @@ def evaluate(
 
         check_writable(report)
     view = explainer.features_ if isinstance(explainer.features_, TextView) else None
-    frame = _sample(table, columns, rows, seed, as_text=view is not None)
+    frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None)
     plan = _plan(view, paper=False, quick=quick, progress=not quiet)
     figures = measure(
         explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan if judge else None
@@ -482,17 +482,6 @@ def _text_view(features: FeaturesChoice) -> TextView | None:
 
     views: dict[str, type[TextView]] = {"words": Words, "sentences": Sentences}
     return views[features.value]() if features.value in views else None
-
-
-def _sample(
-    table: Table, columns: Sequence[str], rows: int, seed: int, *, as_text: bool = False
-) -> pd.DataFrame:
-    from l2x.scale.tables import sample_rows
-
-    batches = table.batches((), text=columns) if as_text else table.batches(columns)
-    sample = sample_rows(batches, rows, seed=seed)
-    frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
-    return frame
 
 
 def _plan(view: TextView | None, *, paper: bool, quick: bool, progress: bool) -> TrainingPlan:

@@ -146,9 +146,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         started = time.perf_counter()
         if isinstance(X, str | Path):
-            from l2x.scale.tables import read_sample
+            from l2x.scale.tables import Table, known_columns, read_sample
 
-            X = read_sample(Path(X), rows, known=self._black_box().columns, seed=self.seed)
+            table = Table(Path(X))
+            X = read_sample(table, known_columns(table, self._black_box().columns), rows, seed=self.seed)
         features = self.features or Columns()
         plan = self.training or features.plan
         sampler = self.sampler or PlackettLuce()

@@ -109,8 +109,9 @@ class Explanation:
         columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
         backend: Any = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")
         frame = nw.from_dict(columns, backend=backend).to_native()
-        # A list has a method of that name: only a frame's index is one.
-        index = self.inputs.index if hasattr(self.inputs, "iloc") else None
+        # A list has a method of that name: only a frame's index is one. Texts keep it apart.
+        given = self.inputs
+        index = given.index if hasattr(given, "iloc") else getattr(given, "labels", None)
         return frame if index is None else frame.set_index(index)
 
     def to_dict(self) -> list[dict[str, Any]]:

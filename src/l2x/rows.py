@@ -81,11 +81,16 @@ class TrainingRows:
     held: Rows
     response: Response
     black_box: BlackBox
-    asked: int
+    asked_before: int  # rows, by whoever had the black box earlier
 
     @property
     def view(self) -> View:
         return self.train.view
+
+    @property
+    def asked(self) -> int:
+        """Rows that the model was asked so far; where it is the value, training asks more."""
+        return self.black_box.rows - self.asked_before
 
 
 def prepare(
@@ -122,7 +127,7 @@ def prepare(
         held=rows[torch.from_numpy(hold)],
         response=response,
         black_box=black_box,
-        asked=black_box.rows - before,
+        asked_before=before,
     )
 
 

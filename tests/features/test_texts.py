@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 import l2x
 from l2x.features.texts import Texts, Tokens
@@ -44,3 +45,11 @@ def test_another_views_texts_are_read_again() -> None:
     assert l2x.Words(length=2, vocabulary=one.vocabulary_).fit(["x"]).check(texts) is texts  # it reads alike
     assert other.check(texts).tokens.ids.shape == (1, 3)
     assert repr(texts) == "Texts(1 texts)"
+
+
+def test_the_index_of_a_series_comes_back_with_the_results() -> None:
+    texts = pd.Series(["good film", "bad film", "a film"], index=["x", "y", "z"])
+    view = l2x.Words(length=3).fit(texts)
+    explanation = l2x.baselines.RandomK(features=view).explain(texts, k=1)
+    assert list(explanation.to_frame().index) == ["x", "y", "z"]
+    assert list(explanation[1:].to_frame().index) == ["y", "z"]

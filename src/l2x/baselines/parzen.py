@@ -17,6 +17,7 @@ from l2x.baselines.method import explained, fitted_view, per_unit, predicted_cla
 from l2x.blackbox import as_black_box, batches
 from l2x.errors import InputError, NotFittedError
 from l2x.explanation import Explanation
+from l2x.features.columns import Columns
 from l2x.features.view import Array, View, as_tensor
 from l2x.rows import ask, checked_responses, split
 
@@ -86,6 +87,8 @@ class Parzen(BaseEstimator):  # type: ignore[misc]
         """Ask the model about at most `rows` of X (or take its `responses`), and choose the bandwidth."""
         black_box = as_black_box(self.model)
         view = fitted_view(self.features, X)
+        if isinstance(view, Columns) and (view.levels_ or view.cells_.gaps):
+            raise InputError("Parzen measures distances between numbers: no categories, no missing cells.")
         X = view.check(X)
         rng = np.random.default_rng(self.seed)
         kept = rng.choice(len(X), min(self.rows, len(X)), replace=False)

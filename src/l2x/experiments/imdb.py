@@ -63,6 +63,7 @@ class Scale:
     test_rows: int = 25_000
     some_rows: int = 500  # for the search: k times as many questions as a review has words
     slow_rows: int = 200  # for LIME and Kernel SHAP, thousands of questions a review
+    lstm_rows: int = 4000  # for gradients through the LSTMs, ten times slower than their answers
     epochs: int = 3
 
     @classmethod
@@ -101,7 +102,7 @@ def set_up(problem: Problem, scale: Scale) -> Bench:
     plan, for_judge = scaled(view.plan, scale.steps), reviews.texts[first:second]
     judge = judge_of(
         problem,
-        f"{scale} {plan} {fingerprint(for_judge)}",
+        f"{scale.epochs} {plan} {fingerprint(reviews.texts)} {first} {second}",
         black_box,
         view,
         for_judge,
@@ -201,6 +202,11 @@ def methods(bench: Bench, seed: int, scale: Scale) -> dict[str, Method]:
     def taylor(*, magnitude: bool) -> Any:
         return baselines.Taylor(bench.network, features=view, magnitude=magnitude)
 
+    def gradient(method: Any) -> Method:
+        if isinstance(bench.network, WordNetwork):
+            return Method(plain(method, k))
+        return Method(plain(method, k), scale.lstm_rows, mask_rows=2000)
+
     lime = baselines.Lime(black_box, features=view, magnitude=False, progress=False)
     shap = baselines.KernelShap(black_box, features=view, magnitude=False, progress=False)
     search = baselines.GreedySearch(black_box, features=view, progress=False)
@@ -209,9 +215,9 @@ def methods(bench: Bench, seed: int, scale: Scale) -> dict[str, Method]:
         "l2x-surrogate": Method(learn(ours("surrogate"))),
         "paper": Method(learn(paper)),
         "random": Method(plain(baselines.RandomK(features=view, seed=seed), k)),
-        "taylor": Method(plain(taylor(magnitude=False), k)),
-        "taylor-absolute": Method(plain(taylor(magnitude=True), k)),
-        "saliency": Method(plain(baselines.Saliency(bench.network, features=view), k)),
+        "taylor": gradient(taylor(magnitude=False)),
+        "taylor-absolute": gradient(taylor(magnitude=True)),
+        "saliency": gradient(baselines.Saliency(bench.network, features=view)),
         "lime": Method(plain(lime, k), few, few),
         "kernel_shap": Method(plain(shap, k), few, few),
         "search": Method(plain(search, k), many, many),

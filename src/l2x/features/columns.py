@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import narwhals as nw
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from l2x.errors import InputError, some
-from l2x.features.categories import UNSEEN, Levels, arrow_cells
-from l2x.features.frames import floats, frame_of, is_categorical, native, place_of, replaced
+from l2x.features.categories import UNSEEN, Levels
+from l2x.features.cells import Cells
+from l2x.features.frames import is_categorical, native, place_of
 from l2x.features.scaling import Scaling
 from l2x.features.view import Array, View, as_tensor
 from l2x.networks.columns import ColumnPredictor, ColumnSelector, TableInput
@@ -23,8 +24,6 @@ Missing = Literal["auto", "allow", "error"]
 # Rows kept to resample from: enough for a smooth average, small enough to travel in an artifact.
 BACKGROUND_ROWS = 512
 QUANTILE_ROWS = 100_000
-# A column of more categories than this, no two rows alike, is no category.
-IDENTIFIERS = 100
 # Small noise, in standard deviations of a column.
 JITTER = 0.05
 
@@ -87,12 +86,10 @@ class Columns(View):
         self._check_options()
         X = native(X)
         self.names_, self.has_names_ = self._names_of(X)
-        self.levels_ = {place: self._levels(X, place) for place in self._categorical_places(X)}
-        in_frame = not isinstance(X, np.ndarray)
-        allowed = self.missing == "allow" or (self.missing == "auto" and in_frame)
-        self.gaps_ = list(range(self.d)) if allowed else []
-        matrix = self._matrix(X, first_row=0)
-        self.gaps_ = np.flatnonzero(np.isnan(matrix).any(axis=0)).tolist()
+        missing = self.missing == "allow" or (self.missing == "auto" and not isinstance(X, np.ndarray))
+        self.cells_, matrix = Cells.of(
+            X, self.names_, self._categorical_places(X), most=self.max_categories, missing=missing
+        )
         rng = np.random.default_rng(0)
         self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
         sample = matrix[rng.choice(len(matrix), min(len(matrix), QUANTILE_ROWS), replace=False)]
@@ -116,56 +113,38 @@ class Columns(View):
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         """(n, d): standardised numbers, codes of categories (UNSEEN for new ones), NaN for missing cells."""
-        return as_tensor(self._standard(self._matrix(X, first_row=first_row)))
+        return as_tensor(self._standard(self.cells_.numbers(X, first_row=first_row)))
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
-        numbers, selected = x, mask
-        if self.inputs_ is not None:
-            numeric = self.inputs_.numeric.to(x.device)
-            numbers, selected = x[:, numeric], mask[:, numeric]
-            if self.gaps_:  # a missing number is all zeros but for its own slot
-                selected = selected * ~numbers.isnan()
-                numbers = numbers.nan_to_num(0.0)
-        masked = self._spread(numbers, selected)
         if self.inputs_ is None:
-            return masked
+            return self._piecewise(x, mask)
         inputs = self.inputs_.to(x.device)
+        numbers, selected = x[:, inputs.numeric], mask[:, inputs.numeric]
+        # A missing number is all zeros but for its own slot.
+        masked = self._piecewise(numbers.nan_to_num(0.0), selected * ~numbers.isnan())
         return torch.cat([masked, inputs.slots(x) * mask[:, inputs.slot_columns()]], dim=1)
 
     def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
         n = len(mask)
         if self.removal == "resample":
             rng = rng or np.random.default_rng(0)
-            fill, chosen = self.background_, rng.integers(len(self.background_), size=n)
-        else:
-            usual = np.zeros(self.d) if self.removal == "zero" else self.scaling_.mean
-            fill, chosen = usual[None], np.zeros(n, dtype=np.int64)
-        if isinstance(X, np.ndarray):
-            return np.where(mask, X, self._raw(fill)[chosen])
-        frame = nw.from_native(X, eager_only=True)
-        if not self.levels_ and all(dtype == nw.Float64 for dtype in frame.schema.values()):
-            return self.table(X, np.where(mask, frame.to_numpy(), fill[chosen]))
-        columns = [
-            replaced(frame[name], self._cells(fill[:, place], place), np.where(mask[:, place], -1, chosen))
-            for place, name in enumerate(frame.columns)
-        ]
-        return frame_of(columns, X)
+            chosen = rng.integers(len(self.background_), size=n)
+            return self.cells_.filled(X, mask, self.background_, chosen)
+        usual = np.zeros(self.d) if self.removal == "zero" else self.scaling_.mean
+        return self.cells_.filled(X, mask, usual[None], np.zeros(n, dtype=np.int64))
 
     def numbers(self, X: Any) -> Array:
         """A checked table as (n, d) float64: values as they are, codes of categories, NaN for missing."""
-        return np.ascontiguousarray(self._matrix(X, first_row=0), dtype=np.float64)
+        return np.ascontiguousarray(self.cells_.numbers(X), dtype=np.float64)
 
     def table(self, X: Any, matrix: Array) -> Any:
-        """The inverse of `numbers`: a table of the library of X; unseen categories come out missing."""
-        if isinstance(X, np.ndarray):
-            return self._raw(matrix)
-        frame = nw.from_native(X, eager_only=True)
-        if not self.levels_:
-            return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
-        columns = [
-            self._series(frame[name], matrix[:, place], place) for place, name in enumerate(frame.columns)
-        ]
-        return frame_of(columns, X)
+        """The inverse of `numbers`: a table of the library of X."""
+        return self.cells_.table(X, matrix)
+
+    @property
+    def levels_(self) -> Mapping[int, Levels]:
+        """The categories of each categorical column, by its place."""
+        return self.cells_.levels
 
     def unseen(self, x: Tensor) -> dict[str, int]:
         """Per column, how many encoded rows have a category that the training rows had not."""
@@ -201,14 +180,14 @@ class Columns(View):
             "names": self.names_,
             "has_names": self.has_names_,
             "levels": {str(place): level for place, level in levels.items()},
-            "gaps": self.gaps_,
+            "gaps": self.cells_.gaps,
         }
         return learned, self.scaling_.arrays() | {"background": self.background_, "edges": self.edges_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         self.names_, self.has_names_ = list(learned["names"]), bool(learned["has_names"])
-        self.levels_ = {int(place): Levels(*level) for place, level in learned["levels"].items()}
-        self.gaps_ = list(learned["gaps"])
+        levels = {int(place): Levels(*level) for place, level in learned["levels"].items()}
+        self.cells_ = Cells(self.names_, levels, learned["gaps"])
         self.scaling_ = Scaling.restored(arrays)
         self.background_ = arrays["background"]
         self._set_edges(arrays["edges"])
@@ -233,7 +212,7 @@ class Columns(View):
         """(bins + 1, numeric columns) edges of the standardised values; zeros for a column of gaps only."""
         numeric = [place for place in range(self.d) if place not in self.levels_]
         values, shares = self._standard(sample)[:, numeric], np.linspace(0, 1, self.bins + 1)
-        if not self.gaps_ and numeric:
+        if not self.cells_.gaps and numeric:
             return np.quantile(values, shares, axis=0)
         columns = [column[~np.isnan(column)] for column in values.T]
         edges = [np.quantile(column, shares) if len(column) else np.zeros(len(shares)) for column in columns]
@@ -248,13 +227,13 @@ class Columns(View):
         self.inputs_ = self._inputs()
 
     def _inputs(self) -> TableInput | None:
-        if not self.levels_ and not self.gaps_:
+        if not self.levels_ and not self.cells_.gaps:
             return None
         numeric = [place for place in range(self.d) if place not in self.levels_]
         categories = [(place, levels.vectors) for place, levels in self.levels_.items()]
-        return TableInput(numeric, self.gaps_, categories)
+        return TableInput(numeric, self.cells_.gaps, categories)
 
-    def _spread(self, numbers: Tensor, selected: Tensor) -> Tensor:
+    def _piecewise(self, numbers: Tensor, selected: Tensor) -> Tensor:
         """Each number, and its place between the quantiles, zero where it is not selected."""
         if not self.bins:
             return numbers * selected
@@ -270,37 +249,6 @@ class Columns(View):
         schema = nw.from_native(X, eager_only=True).schema
         found = [place for place, (name, dtype) in enumerate(schema.items()) if is_categorical(name, dtype)]
         return sorted({*found, *named})
-
-    def _levels(self, X: Any, place: int) -> Levels:
-        cells = arrow_cells(_column(X, place))
-        levels = Levels.of(cells, self.max_categories)
-        if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
-            raise InputError(
-                f"Column '{self.names_[place]}' is another category in each of the {len(cells):,} rows: an "
-                "identifier explains nothing; drop it, or turn it into numbers."
-            )
-        return levels
-
-    def _raw(self, fill: Array) -> Array:
-        """`fill` with codes of an array's categorical columns turned back into its numbers."""
-        raw = fill.copy()
-        for place in self.levels_:
-            raw[:, place] = self._cells(fill[:, place], place)
-        return raw
-
-    def _series(self, column: Any, numbers: Array, place: int) -> Any:
-        """Numbers, or codes of categories, as a series of the column's name and library."""
-        if place not in self.levels_:
-            return nw.new_series(column.name, numbers, nw.Float64, backend=column.implementation)
-        values = list(self.levels_[place].values)
-        codes = np.where(np.isnan(numbers) | (numbers == UNSEEN), len(values), numbers).astype(np.int64)
-        return replaced(column[:0], values + [None] * bool((codes == len(values)).any()), codes)
-
-    def _cells(self, fill: Array, place: int) -> list[Any]:
-        if place not in self.levels_:
-            return list(fill.tolist())
-        values = self.levels_[place].values
-        return [values[int(code)] if values and code == code else None for code in fill]
 
     def _names_of(self, X: Any) -> tuple[list[str], bool]:
         if not isinstance(X, np.ndarray):
@@ -329,50 +277,3 @@ class Columns(View):
             )
             raise InputError(f"The table's columns are not those of fitting ({'; '.join(parts)}).")
         return frame.select(self.names_).to_native()
-
-    def _matrix(self, X: Any, *, first_row: int) -> Array:
-        """Numbers and codes of a checked table, (n, d) floats; NaN only where a column may miss."""
-        matrix = self._array_matrix(X) if isinstance(X, np.ndarray) else self._frame_matrix(X)
-        if np.isfinite(matrix.sum()):  # then every cell is: the usual case, without an array of booleans
-            return matrix
-        bad = ~np.isfinite(matrix)
-        bad[:, self.gaps_] &= ~np.isnan(matrix[:, self.gaps_])
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            cell = matrix[row, column]
-            hint = "fill or drop missing and infinite values first."
-            if np.isnan(cell) and not isinstance(X, np.ndarray):
-                hint = "the training rows had no missing values there; fill it, or fit on rows that do."
-            elif np.isnan(cell):
-                hint += " If the model takes missing values: features=l2x.Columns(missing='allow')."
-            raise InputError(f"Row {first_row + row}, column '{self.names_[column]}' is {cell}: {hint}")
-        return matrix
-
-    def _array_matrix(self, X: Array) -> Array:
-        matrix = X if X.dtype.kind == "f" else X.astype(np.float64)
-        if self.levels_:
-            matrix = matrix.astype(np.float64)
-            for place, levels in self.levels_.items():
-                matrix[:, place] = levels.codes(arrow_cells(X[:, place]))
-        return matrix
-
-    def _frame_matrix(self, X: Any) -> Array:
-        frame = nw.from_native(X, eager_only=True)
-        schema = list(frame.schema.items())
-        for place, (name, dtype) in enumerate(schema):
-            if place not in self.levels_ and is_categorical(name, dtype):
-                raise InputError(f"Column '{name}' is {dtype}, but the training rows had numbers there.")
-        if not self.levels_ and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for _, dtype in schema):
-            try:
-                return np.asarray(frame.to_numpy().astype(np.float64))
-            except (TypeError, ValueError):  # a nullable type with a missing cell: column by column
-                pass
-        matrix = np.empty((len(frame), len(schema)))
-        for place, (name, _) in enumerate(schema):
-            levels, column = self.levels_.get(place), frame[name]
-            matrix[:, place] = floats(column) if levels is None else levels.codes(arrow_cells(column))
-        return matrix
-
-
-def _column(X: Any, place: int) -> Any:
-    return X[:, place] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, place]

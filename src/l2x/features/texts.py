@@ -47,9 +47,12 @@ class Texts(Sequence[str]):
     for later, so that a long list is not tokenised at once unless somebody asks for that.
     """
 
-    def __init__(self, texts: list[str], view: TextView, tokens: Tokens | None = None) -> None:
+    def __init__(
+        self, texts: list[str], view: TextView, tokens: Tokens | None = None, labels: Any = None
+    ) -> None:
         self.texts = texts
         self.view = view
+        self.labels = labels  # the index of a pandas series, for the frame of results
         if tokens is not None:
             self.tokens = tokens
 
@@ -64,7 +67,8 @@ class Texts(Sequence[str]):
         else:
             some = [self.texts[i] for i in np.arange(len(self.texts))[rows]]
         known: Tokens | None = self.__dict__.get("tokens")
-        return Texts(some, self.view, None if known is None else known.take(rows))
+        labels = None if self.labels is None else self.labels[rows]
+        return Texts(some, self.view, None if known is None else known.take(rows), labels)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -116,7 +120,7 @@ class TextView(View):
     def check(self, X: Any) -> Texts:
         # Another view's texts have other tokens, unless it knows the same words and cuts alike.
         mine = isinstance(X, Texts) and self._same_tokens(X.view)
-        return X if mine else Texts(as_list(X), self)
+        return X if mine else Texts(as_list(X), self, labels=X.index if hasattr(X, "iloc") else None)
 
     def _same_tokens(self, other: TextView) -> bool:
         alike = type(other) is type(self) and other.vocabulary_ == self.vocabulary_

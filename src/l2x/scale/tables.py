@@ -149,12 +149,12 @@ def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str]
     return columns
 
 
-def read_sample(path: Path, rows: int, *, known: Sequence[str] | None, seed: int) -> pd.DataFrame:
-    """At most `rows` rows of a table on disk, drawn at random, with the columns that a model knows."""
-    table = Table(path)
-    frame: pd.DataFrame = sample_rows(table.batches(known_columns(table, known)), rows, seed=seed).to_pandas(
-        ignore_metadata=True
-    )
+def read_sample(
+    table: Table, columns: Sequence[str], rows: int, *, seed: int, as_text: bool = False
+) -> pd.DataFrame:
+    """At most `rows` rows, drawn at random, in memory that does not grow with the table."""
+    batches = table.batches((), text=columns) if as_text else table.batches(columns)
+    frame: pd.DataFrame = sample_rows(batches, rows, seed=seed).to_pandas(ignore_metadata=True)
     return frame
 
 

@@ -1,0 +1,147 @@
+"""How cells of a table become numbers, and numbers cells: values as they are, categories by their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from l2x.errors import InputError
+from l2x.features.categories import UNSEEN, Levels, arrow_cells
+from l2x.features.frames import floats, frame_of, is_categorical, replaced
+from l2x.features.view import Array
+
+# A column of more categories than this, no two rows alike, is no category.
+IDENTIFIERS = 100
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What the training rows said about columns.
+
+    Attributes
+    ----------
+    names : of the columns
+    levels : the categories of each categorical column, by its place
+    gaps : places of the columns that may have missing cells
+    """
+
+    names: Sequence[str]
+    levels: Mapping[int, Levels]
+    gaps: Sequence[int]
+
+    @classmethod
+    def of(
+        cls, X: Any, names: Sequence[str], categorical: Sequence[int], *, most: int, missing: bool
+    ) -> tuple[Cells, Array]:
+        """Learned from training rows, and these as numbers: at most so many categories with a vector of
+        their own, and columns with missing cells if that is allowed."""
+        levels = {place: _levels(X, place, names[place], most) for place in categorical}
+        matrix = cls(names, levels, range(len(names)) if missing else []).numbers(X)
+        return cls(names, levels, np.flatnonzero(np.isnan(matrix).any(axis=0)).tolist()), matrix
+
+    def numbers(self, X: Any, *, first_row: int = 0) -> Array:
+        """(n, d) floats; NaN only where a column may miss. Errors count rows from `first_row`."""
+        matrix = self._of_array(X) if isinstance(X, np.ndarray) else self._of_frame(X)
+        if np.isfinite(matrix.sum()):  # then every cell is: the usual case, without an array of booleans
+            return matrix
+        bad = ~np.isfinite(matrix)
+        bad[:, self.gaps] &= ~np.isnan(matrix[:, self.gaps])
+        if not bad.any():
+            return matrix
+        row, column = np.argwhere(bad)[0]
+        cell = matrix[row, column]
+        hint = "fill or drop missing and infinite values first."
+        if np.isnan(cell) and not isinstance(X, np.ndarray):
+            hint = "the training rows had no missing values there; fill it, or fit on rows that do."
+        elif np.isnan(cell):
+            hint += " If the model takes missing values: features=l2x.Columns(missing='allow')."
+        raise InputError(f"Row {first_row + row}, column '{self.names[column]}' is {cell}: {hint}")
+
+    def table(self, X: Any, matrix: Array) -> Any:
+        """The inverse of `numbers`: a table of the library of X; unseen categories come out missing."""
+        if isinstance(X, np.ndarray):
+            return self._array(matrix)
+        frame = nw.from_native(X, eager_only=True)
+        if not self.levels:
+            return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
+        places = enumerate(frame.columns)
+        return frame_of([self._series(frame[name], matrix[:, place], place) for place, name in places], X)
+
+    def filled(self, X: Any, mask: Array, fill: Array, chosen: Array) -> Any:
+        """X where the mask, (n, d), holds; elsewhere the cells of row `chosen` (n,) of the numbers `fill`.
+
+        Columns keep their types.
+        """
+        if isinstance(X, np.ndarray):
+            return np.where(mask, X, self._array(fill)[chosen])
+        frame = nw.from_native(X, eager_only=True)
+        if not self.levels and all(dtype == nw.Float64 for dtype in frame.schema.values()):
+            return self.table(X, np.where(mask, frame.to_numpy(), fill[chosen]))
+        columns = [
+            replaced(frame[name], self._values(fill[:, place], place), np.where(mask[:, place], -1, chosen))
+            for place, name in enumerate(frame.columns)
+        ]
+        return frame_of(columns, X)
+
+    def _of_array(self, X: Array) -> Array:
+        matrix = X if X.dtype.kind == "f" else X.astype(np.float64)
+        if self.levels:
+            matrix = matrix.astype(np.float64)
+            for place, levels in self.levels.items():
+                matrix[:, place] = levels.codes(arrow_cells(X[:, place]))
+        return matrix
+
+    def _of_frame(self, X: Any) -> Array:
+        frame = nw.from_native(X, eager_only=True)
+        schema = list(frame.schema.items())
+        for place, (name, dtype) in enumerate(schema):
+            if place not in self.levels and is_categorical(name, dtype):
+                raise InputError(f"Column '{name}' is {dtype}, but the training rows had numbers there.")
+        if not self.levels and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for _, dtype in schema):
+            try:
+                return np.asarray(frame.to_numpy().astype(np.float64))
+            except (TypeError, ValueError):  # a nullable type with a missing cell: column by column
+                pass
+        matrix = np.empty((len(frame), len(schema)))
+        for place, (name, _) in enumerate(schema):
+            levels, column = self.levels.get(place), frame[name]
+            matrix[:, place] = floats(column) if levels is None else levels.codes(arrow_cells(column))
+        return matrix
+
+    def _array(self, matrix: Array) -> Array:
+        """Numbers with the codes of an array's categorical columns turned back into what they stand for."""
+        array = matrix.copy()
+        for place in self.levels:
+            array[:, place] = self._values(matrix[:, place], place)
+        return array
+
+    def _series(self, column: Any, numbers: Array, place: int) -> Any:
+        """Numbers, or codes of categories, as a series of the column's name and library."""
+        if place not in self.levels:
+            return nw.new_series(column.name, numbers, nw.Float64, backend=column.implementation)
+        values = list(self.levels[place].values)
+        codes = np.where(np.isnan(numbers) | (numbers == UNSEEN), len(values), numbers).astype(np.int64)
+        return replaced(column[:0], values + [None] * bool((codes == len(values)).any()), codes)
+
+    def _values(self, numbers: Array, place: int) -> list[Any]:
+        """What numbers of a column stand for; None for a missing or unseen category."""
+        if place not in self.levels:
+            return list(numbers.tolist())
+        values = self.levels[place].values
+        return [values[int(code)] if code >= 0 else None for code in numbers]
+
+
+def _levels(X: Any, place: int, name: str, most: int) -> Levels:
+    column = X[:, place] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, place]
+    cells = arrow_cells(column)
+    levels = Levels.of(cells, most)
+    if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
+        raise InputError(
+            f"Column '{name}' is another category in each of the {len(cells):,} rows: an identifier "
+            "explains nothing; drop it, or turn it into numbers."
+        )
+    return levels
