@@ -178,6 +178,8 @@ def fit(
     if view is None and column is not None:
         raise typer.BadParameter("is for texts: give --features, too.", param_hint="--column")
     if view is None:
+        if table.format == "txt":
+            raise typer.BadParameter(f"'{data}' holds texts: words or sentences?", param_hint="--features")
         columns = _model_columns(black_box, table, drop or [], quiet=quiet)
     else:
         columns = [text_column(table, column, others=drop or [])]
@@ -349,7 +351,7 @@ def evaluate(
         more = {} if card is None else {"report_card": card.to_dict()}
         typer.echo(json.dumps(origin | figures | {"note": _caution(figures)} | more, indent=2))
         return
-    _print_figures(figures)
+    _print_figures(figures, "columns" if view is None else f"{view.unit}s")
     if card is not None:
         typer.echo(f"\n{card}\nreport     {report}")
 
@@ -402,25 +404,27 @@ def fetch(
         typer.echo(f"{name.value:<10}{data_folder() / name.value}: {content}, checked")
 
 
-def _print_figures(figures: dict[str, Any]) -> None:
+def _print_figures(figures: dict[str, Any], units: str) -> None:
+    """`units`: what is selected, in the plural."""
+
     def line(label: str, text: str) -> None:
         typer.echo(f"{label:<22}{text}")
 
     name = "accuracy" if figures["task"] == "classification" else "R²"
     line("rows", f"{figures['rows']:,}")
-    line("selected", f"k = {figures['k']} of {figures['features']} columns")
-    line(f"post-hoc {name}", f"{_figure(figures['selection'])}   the model sees the selected columns alone")
+    line("selected", f"k = {figures['k']} of {figures['features']} {units}")
+    line(f"post-hoc {name}", f"{_figure(figures['selection'])}   the model sees the selected {units} alone")
     line("  everything else", f"{_figure(figures['complement'])}   all but the selected; low is good")
     chance = f"± {_figure(figures['random_sd'])}, {figures['random_draws']} draws"
-    line("  random columns", f"{_figure(figures['random_mean'])}   {figures['k']} at random ({chance})")
+    line(f"  random {units}", f"{_figure(figures['random_mean'])}   {figures['k']} at random ({chance})")
     if figures["captured_bits"] is not None:
         captured, available = figures["captured_bits"], figures["available_bits"]
         share = f" ({captured / available:.0%})" if available > 0 else ""
         line("information", f"{captured:.3f} of {available:.3f} bits{share}, under the explainer's own q")
     if judge := figures["judge"]:
         bits = f"; {judge['captured_bits']:.3f} bits" if "captured_bits" in judge else ""
-        line(f"judge {name}", f"{_figure(judge['selection'])}   an independent q, the selected columns{bits}")
-        line("  random columns", f"{_figure(judge['random_mean'])}")
+        line(f"judge {name}", f"{_figure(judge['selection'])}   an independent q, the selected {units}{bits}")
+        line(f"  random {units}", f"{_figure(judge['random_mean'])}")
     line("speed", f"{figures['rows_per_second']:,} rows explained per second")
     typer.echo(f"\n{_caution(figures)}")
 
