@@ -197,13 +197,16 @@ def methods(bench: Bench, seed: int, scale: Scale) -> dict[str, Method]:
 
     plan = scaled(view.paper_plan, scale.steps)
     paper = l2x.Explainer.paper(black_box, k, features=view, training=plan, seed=seed)
-    few, many = scale.slow_rows, scale.some_rows
+    of_words = isinstance(bench.network, WordNetwork)
+    # Both methods ask thousands of times per review, which the LSTMs answer ten times more slowly.
+    few = scale.slow_rows if of_words else max(2, scale.slow_rows // 10)
+    many = scale.some_rows
 
     def taylor(*, magnitude: bool) -> Any:
         return baselines.Taylor(bench.network, features=view, magnitude=magnitude)
 
     def gradient(method: Any) -> Method:
-        if isinstance(bench.network, WordNetwork):
+        if of_words:
             return Method(plain(method, k))
         return Method(plain(method, k), scale.lstm_rows, mask_rows=2000)
 
