@@ -68,7 +68,7 @@ class Scale:
 
     @classmethod
     def quick(cls) -> Scale:
-        return cls(steps=150, train_rows=4000, test_rows=500, some_rows=20, slow_rows=5, epochs=2)
+        return cls(steps=60, train_rows=3000, test_rows=300, some_rows=10, slow_rows=3, epochs=2)
 
 
 @dataclass(frozen=True)
