@@ -61,7 +61,7 @@ class Scale:
     steps: int | None = None  # of every network; None: as the view has it
     train_rows: int = 25_000
     test_rows: int = 25_000
-    some_rows: int = 500  # for the search: k times as many questions as a review has words
+    some_rows: int = 100  # for the search: k times as many questions as a review has words
     slow_rows: int = 200  # for LIME and Kernel SHAP, thousands of questions a review
     lstm_rows: int = 4000  # for gradients through the LSTMs, ten times slower than their answers
     epochs: int = 3
