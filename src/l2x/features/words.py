@@ -45,7 +45,7 @@ class Words(TextView):
     paper_selector: ClassVar[dict[str, Any]] = {"paper": True}
     paper_predictor: ClassVar[dict[str, Any]] = {"pooling": "average", "gain": 1.0}
     plan: ClassVar[TrainingPlan] = TrainingPlan(
-        value=Phase(3000, 3e-3, batch_size=128, averaging=0.99, patience=6),
+        value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
         selector=Phase(300, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
         evaluations=10,
         validation_rows=2000,
