@@ -143,8 +143,9 @@ def review_network(problem: Problem, view: TextView, reviews: TextData, scale: S
     """The network that is explained, trained now or taken from the cache."""
     told = f"{scale.epochs} {fingerprint(reviews.texts)}"
     vocabulary = view.vocabulary_
-    torch.manual_seed(0)
-    network = WordNetwork(len(vocabulary)) if problem == "words" else SentenceNetwork(len(vocabulary))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)  # of the first weights
+        network = WordNetwork(len(vocabulary)) if problem == "words" else SentenceNetwork(len(vocabulary))
 
     def trained() -> nn.Module:
         if isinstance(network, SentenceNetwork):
