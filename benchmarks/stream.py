@@ -1,22 +1,25 @@
 """How fast, and in how much memory, does `l2x explain` stream a Parquet file?
 
-    python benchmarks/stream.py [--rows 10000000] [--workers N]
+    python benchmarks/stream.py [--rows 10000000] [--rounds 3] [--workers N]
 
-The yardstick is the selector's bare forward pass on rows that are already in memory as a float32 tensor, one
-thread, measured in this process before and after the command; the better of the two counts. The command runs
-in a process of its own, which is asked for its largest resident memory. Goals: 0.7 of the rows per second,
-less than 1 GiB.
+The yardstick is the selector's bare forward pass on rows that are already in memory as a float32 tensor, on
+one thread and on as many as there are workers. Machines change their speed by the minute: each round measures
+the forward passes, the command, and the forward passes again, and the ratio is to the mean of the two. The
+command runs in a process of its own, which is asked for its largest resident memory (Linux). Goals: 0.7 of the rows
+per second of one thread's forward pass, less than 1 GiB.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +32,7 @@ from l2x.experiments.results import machine
 from l2x.training import Phase
 
 COLUMNS, K = 20, 5
-FORWARD_ROWS = 1_000_000
+FORWARD_ROWS = 3_000_000
 STREAM = """
 import json, sys, time
 from pathlib import Path
@@ -39,8 +42,11 @@ from l2x.scale.tables import Table
 explainer, table = load(sys.argv[1]), Table(Path(sys.argv[2]))
 explain = BatchExplainer(explainer, match_columns(explainer, table)[0], k=explainer.k)
 started = time.perf_counter()
-rows = explain_table(explain, table, Path(sys.argv[3]), workers=int(sys.argv[4]) or None)
-print(json.dumps({"rows": rows, "seconds": time.perf_counter() - started}))
+rows = explain_table(explain, table, Path(sys.argv[3]), workers=int(sys.argv[4]))
+seconds = time.perf_counter() - started
+# Not ru_maxrss, which begins with the memory of the process that started this one.
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(json.dumps({"rows": rows, "seconds": seconds, "peak_mib": int(peak) / 1024}))
 """
 
 
@@ -66,48 +72,64 @@ def fit() -> l2x.Explainer:
     return l2x.Explainer(model, K, training=plan).fit(sample.to_pandas())
 
 
-def forward_rows_per_second(explainer: l2x.Explainer) -> float:
-    """The best of five passes, in batches of the size that `explain` uses."""
-    x = torch.randn(FORWARD_ROWS, COLUMNS, generator=torch.Generator().manual_seed(0))
+def forward_seconds(explainer: l2x.Explainer, x: torch.Tensor, threads: int) -> float:
+    """Seconds per row of the bare forward pass, in batches of the size that `explain` uses."""
     network, size = explainer.selector_, explainer.features_.rows_at_once
-    best = float("inf")
-    with torch.inference_mode():
-        for _ in range(5):
-            started = time.perf_counter()
-            for rows in x.split(size):
+
+    def forward(part: torch.Tensor) -> None:
+        with torch.inference_mode():
+            for rows in part.split(size):
                 network(rows)
-            best = min(best, time.perf_counter() - started)
-    return FORWARD_ROWS / best
+
+    forward(x[:size])
+    with ThreadPoolExecutor(threads) as pool:
+        started = time.perf_counter()
+        list(pool.map(forward, [x] * threads))
+        return (time.perf_counter() - started) / len(x) / threads
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--workers", type=int, default=0, help="0: one per processor")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="threads; one per processor")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     explainer = fit()
+    x = torch.randn(FORWARD_ROWS, COLUMNS, generator=torch.Generator().manual_seed(0))
+    rounds = []
     with tempfile.TemporaryDirectory() as folder:
         source, target, saved = (Path(folder) / name for name in ("in.parquet", "out.parquet", "e.l2x"))
         write_rows(source, arguments.rows)
         explainer.save(saved)
-        before = forward_rows_per_second(explainer)
         command = [sys.executable, "-c", STREAM, str(saved), str(source), str(target), str(arguments.workers)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        forward = max(before, forward_rows_per_second(explainer))
-        assert pa.parquet.read_metadata(target).num_rows == arguments.rows
-        streamed = json.loads(done.stdout)
-    speed = streamed["rows"] / streamed["seconds"]
+
+        def forwards() -> tuple[float, float]:
+            return forward_seconds(explainer, x, 1), forward_seconds(explainer, x, arguments.workers)
+
+        before = forwards()
+        for _ in range(arguments.rounds):
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            assert pa.parquet.read_metadata(target).num_rows == arguments.rows
+            streamed, after = json.loads(done.stdout), forwards()
+            one, all_threads = ((a + b) / 2 for a, b in zip(before, after, strict=True))
+            speed = streamed["rows"] / streamed["seconds"]
+            rounds.append((speed, speed * one, speed * all_threads, streamed["peak_mib"]))
+            before = after
+    speeds, ratios, all_ratios, peaks = (sorted(column) for column in zip(*rounds, strict=True))
     figures = {
         "machine": machine(),
         "rows": arguments.rows,
         "columns": COLUMNS,
-        "workers": arguments.workers or "one per processor",
-        "forward_rows_per_second": round(forward),
-        "stream_rows_per_second": round(speed),
-        "ratio": round(speed / forward, 3),
-        "peak_resident_mib": round(peak),
+        "workers": arguments.workers,
+        "rounds": arguments.rounds,
+        "rows_per_second": [round(speed) for speed in speeds],
+        "ratio_to_one_thread": round(statistics.median(ratios), 3),
+        "ratios_to_one_thread": [round(ratio, 3) for ratio in ratios],
+        "ratio_to_all_threads": round(statistics.median(all_ratios), 3),
+        "peak_resident_mib": round(peaks[-1]),
     }
     print(json.dumps(figures, indent=2))
 

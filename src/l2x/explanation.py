@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
-import torch
 
 from l2x.errors import InputError
 
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
     from l2x.features.view import View
 
 Array = np.ndarray[Any, Any]
+
+# Scores sorted at a time: what a processor's cache holds.
+CACHED_CELLS = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +169,30 @@ class Explanation:
 
 def best(scores: Array, k: int) -> Array:
     """(n, k) feature indices, the best first; ties go to the lower index, as in `ranked`, but faster."""
-    top = torch.from_numpy(np.require(scores, requirements="W")).topk(k, dim=1)
-    values, order = top.values.numpy(), top.indices.numpy()
-    # topk promises no order among ties, inside the selection or at its edge, and takes NaN for the largest.
-    unsure = (values[:, 1:] == values[:, :-1]).any(axis=1) | np.isnan(values[:, 0])
-    unsure |= (scores >= values[:, -1:]).sum(axis=1) > k
-    order[unsure] = ranked(scores[unsure])[:, :k]
-    return order
+    if scores.dtype != np.float32:
+        return ranked(scores)[:, :k]
+    chosen = np.empty((len(scores), k), dtype=np.int64)
+    at_once = max(1, CACHED_CELLS // scores.shape[1])
+    for start in range(0, len(scores), at_once):
+        rows = slice(start, start + at_once)
+        keys = _sortable(scores[rows])
+        keys.sort(axis=1)
+        chosen[rows] = keys[:, :k] & 0xFFFF_FFFF
+    return chosen
+
+
+def _sortable(scores: Array) -> Array:
+    """(n, d) integers that sort as float32 scores do, from the largest down, with the feature in the low half.
+
+    The bits of a positive float grow with it as an integer's do, those of a negative one fall. numpy sorts
+    integers several times faster than it finds the places of the largest floats.
+    """
+    scores = scores + np.float32(0)  # there is no -0
+    if np.isnan(scores.min()):
+        scores[np.isnan(scores)] = -np.float32(np.nan)  # sorts below -inf
+    bits = scores.view(np.int32)
+    high = ~(bits ^ (bits >> 31 & 0x7FFF_FFFF))
+    return high.astype(np.int64) << 32 | np.arange(scores.shape[1])
 
 
 def ranked(scores: Array) -> Array:

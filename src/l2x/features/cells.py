@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from l2x.errors import InputError
 from l2x.features.categories import UNSEEN, Levels, arrow_cells
@@ -96,6 +97,9 @@ class Cells:
         return matrix
 
     def _of_frame(self, X: Any) -> Array:
+        if not self.levels and isinstance(X, pa.Table) and set(X.schema.types) == {pa.float64()}:
+            # The streamed case: whole columns at once are several times faster than cell by cell.
+            return np.stack([column.to_numpy() for column in X.columns]).T
         frame = nw.from_native(X, eager_only=True)
         schema = list(frame.schema.items())
         for place, (name, dtype) in enumerate(schema):
@@ -103,7 +107,7 @@ class Cells:
                 raise InputError(f"Column '{name}' is {dtype}, but the training rows had numbers there.")
         if not self.levels and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for _, dtype in schema):
             try:
-                return np.asarray(frame.to_numpy().astype(np.float64))
+                return np.asarray(frame.to_numpy(), dtype=np.float64)
             except (TypeError, ValueError):  # a nullable type with a missing cell: column by column
                 pass
         matrix = np.empty((len(frame), len(schema)))

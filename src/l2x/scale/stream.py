@@ -231,12 +231,13 @@ def selection_columns(explanation: Explanation) -> dict[str, pa.Array]:
         return _selected_texts(explanation)
     names = pa.array([str(name) for name in explanation.feature_names])
     indices = explanation.indices
-    scores = np.take_along_axis(explanation.scores, indices, axis=1)
-    places = indices.T.astype(np.int32, order="C")  # (k, n)
+    # (k, n): columns in one piece, which Arrow takes as they are
+    places = indices.T.astype(np.int32, order="C")
+    scores = np.take_along_axis(explanation.scores, indices, axis=1).T.copy()
     columns = {
         f"feature_{j + 1}": pa.DictionaryArray.from_arrays(places[j], names) for j in range(explanation.k)
     }
-    return columns | {f"score_{j + 1}": pa.array(scores[:, j]) for j in range(explanation.k)}
+    return columns | {f"score_{j + 1}": pa.array(scores[j]) for j in range(explanation.k)}
 
 
 def _selected_texts(explanation: Explanation) -> dict[str, pa.Array]:
