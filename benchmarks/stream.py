@@ -5,8 +5,8 @@
 The yardstick is the selector's bare forward pass on rows that are already in memory as a float32 tensor, on
 one thread and on as many as there are workers. Machines change their speed by the minute: each round measures
 the forward passes, the command, and the forward passes again, and the ratio is to the mean of the two. The
-command runs in a process of its own, which is asked for its largest resident memory (Linux). Goals: 0.7 of the rows
-per second of one thread's forward pass, less than 1 GiB.
+command runs in a process of its own, which is asked for its largest resident memory (Linux). Goals: 0.7 of
+the rows per second of one thread's forward pass, less than 1 GiB.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def best(scores: Array, k: int) -> Array:
 
 
 def _sortable(scores: Array) -> Array:
-    """(n, d) integers that sort as float32 scores do, from the largest down, with the feature in the low half.
+    """(n, d) integers that sort as float32 scores do, the largest first, with the feature in the low half.
 
     The bits of a positive float grow with it as an integer's do, those of a negative one fall. numpy sorts
     integers several times faster than it finds the places of the largest floats.

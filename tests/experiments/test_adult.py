@@ -21,14 +21,15 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "adult.py"
 def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(l2x.values, "HELD_MASKS", 200)
     plan = l2x.TrainingPlan(l2x.Phase(5, 1e-2), l2x.Phase(5, 1e-2), evaluations=2, progress=False)
-    scale = adult.Scale(plan, learn=300, judge=100, rows=2, all_rows=50)
+    scale = adult.Scale(plan, learn=300, judge=100, rows=10, all_rows=50)
     output = tmp_path / "adult.json"
     records = adult.run(output, scale=scale, seeds=2, data=people(500), progress=False)
     methods = [record["method"] for record in records]
     assert methods == ["l2x", "l2x-model", "tree_shap", "kernel_shap", "random", "l2x", "l2x-model"]
     for record in records:
         assert record.keys() >= KEYS
-        assert record["rows"] == 2
+        assert record["rows"] == 10
+        assert record["card"]["k"] == 3
         assert (record.get("all_rows") == 50) == (record["method"] != "kernel_shap")
         for name in ("posthoc_accuracy", "judge_accuracy"):
             assert len(record[name]) == 5

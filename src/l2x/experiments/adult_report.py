@@ -47,6 +47,38 @@ def table(records: Sequence[Record], key: str) -> tuple[list[str], list[list[obj
     return ["method", *(f"k = {k}" for k in records[0]["k"])], rows
 
 
+# Of the report card: the column's title, and where the figure stands.
+CARD = {
+    "others: mean": ("fidelity", "mean"),
+    "zero": ("fidelity", "zero"),
+    "resampled": ("fidelity", "resample"),
+    "selection removed": ("fidelity", "mean_complement"),
+    "judge": ("judge", "selection"),
+    "share of the bits": ("information", "share"),
+    "told by the places": ("encoding", "share"),
+    "stable under noise": ("stability", "noise"),
+    "same for all rows": ("stability", "collapse"),
+}
+FINDINGS = {"encodes": "encodes", "none": "none found", "uncertain": "uncertain"}
+
+
+def cards(records: Sequence[Record]) -> tuple[list[str], list[list[object]]]:
+    """One line for each method: its report card, means over seeds."""
+    rows: list[list[object]] = []
+    for method, some in shown(records, "card").items():
+        found = [record["card"] for record in some]
+        cells = [_mean([card["parts"][part].get(key) for card in found]) for part, key in CARD.values()]
+        verdicts = sorted({FINDINGS[card["finding"]] for card in found})
+        rows.append([NAMES[method], f"{found[0]['rows']:,}", *cells, ", ".join(verdicts)])
+    return ["method", "rows", *CARD, "encoding"], rows
+
+
+def _mean(estimates: Sequence[dict[str, float] | None]) -> str:
+    """– where explanations came ready, and nothing could be explained again."""
+    values = [estimate["value"] for estimate in estimates if estimate is not None]
+    return f"{np.mean(values):.3f}" if values else "–"
+
+
 def times(records: Sequence[Record]) -> tuple[list[str], list[list[object]]]:
     """What learning and explaining cost."""
     rows: list[list[object]] = []
@@ -84,6 +116,13 @@ def write(records: Sequence[Record], folder: Path) -> Path:
         rows = next(record["all_rows"] for record in records if "all_rows" in record)
         text = [f"On all {rows:,} test rows, without Kernel SHAP, which would take hours:"]
         sections.append(Section("", text, table=table(records, f"all_{key}")))
+    text = [
+        "Three columns; how often the model says the same when the others are set to the mean, to zero, or "
+        "to the cells of random people, and when the selected ones are; what an independent judge finds in "
+        "them; and whether their places encode the answer (docs/report-card.md)."
+    ]
+    caption = f"k = {records[0]['card']['k']}. Kernel SHAP's card is of its few rows: half taught the reader."
+    sections.append(Section("Report cards", text, table=cards(records), caption=caption))
     caption = "Explaining: on all test rows, Kernel SHAP on its own. One explainer serves every k."
     sections.append(Section("Time", table=times(records), caption=caption))
     return write_report(

@@ -29,6 +29,8 @@ SET_NAMES = {
     "syn4": "Syn4",
     "syn5": "Syn5",
     "syn6": "Syn6",
+    "syn4-k5": "Syn4, k = 5",
+    "syn5-k5": "Syn5, k = 5",
     "mnist-38": "MNIST, 3 against 8",
     "imdb-words": "IMDB, words",
 }

@@ -29,6 +29,10 @@ class Estimate:
             return f"{self.value:.3f}"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
+    def scaled(self, factor: float) -> Estimate:
+        """In other units."""
+        return Estimate(self.value * factor, self.low * factor, self.high * factor)
+
     def to_dict(self) -> dict[str, float | None]:
         """For JSON, which has no NaN."""
         return {name: number_or_none(getattr(self, name)) for name in ("value", "low", "high")}
