@@ -15,7 +15,9 @@ from sklearn.linear_model import LinearRegression
 import l2x
 from l2x.baselines import ByPosition, RandomK
 from l2x.card import ReportCard
+from l2x.card.encoding import finding_of
 from l2x.metrics import random_model
+from l2x.metrics.bootstrap import Estimate
 from l2x.training import Phase
 from l2x.values import FittedValue
 
@@ -97,6 +99,24 @@ def test_explanations_that_are_ready(judge: FittedValue) -> None:
         card["stability"]["seeds"]
     with pytest.raises(KeyError, match="'truth'; this card has fidelity"):
         card["truth"]
+
+
+@pytest.mark.parametrize(
+    ("share", "control", "missed", "found"),
+    [
+        (Estimate(0.01, 0.00, 0.02), 0.0, 0.0, "none"),
+        (Estimate(0.20, 0.18, 0.22), 0.0, 0.0, "encodes"),
+        (Estimate(0.02, 0.00, 0.05), 0.0, 0.0, "uncertain"),  # too few rows
+        (Estimate(0.05, 0.02, 0.08), 0.0, 0.0, "uncertain"),
+        (Estimate(0.20, 0.18, 0.22), 0.3, 0.0, "uncertain"),  # fitting again differs as much
+        (Estimate(0.20, 0.18, 0.22), 0.0, 0.3, "uncertain"),  # the judge is too weak
+        (Estimate(-0.10, -0.30, -0.01), 0.0, 0.9, "none"),
+    ],
+)
+def test_findings(share: Estimate, control: float, missed: float, found: str) -> None:
+    # One bit to know: the gain in bits is the share.
+    noise = Estimate(0.0, -control, control)
+    assert finding_of(share, gain=share, control=noise, missed=missed) == found
 
 
 def test_a_weak_judge_does_not_accuse() -> None:

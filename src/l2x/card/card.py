@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Finding = Literal["encodes", "none", "uncertain"]
 COLOURS: dict[Finding, str] = {"encodes": "red", "none": "green", "uncertain": "yellow"}
+FINDING_NAMES: dict[Finding, str] = {"encodes": "encodes", "none": "none found", "uncertain": "uncertain"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class ReportCard:
     ----------
     name : of the method
     task, rows, features, k : what was measured, on how many rows
-    finding : "encodes", "none" (no encoding found) or "uncertain" (the judge is too weak to tell)
+    finding : "encodes", "none" (no encoding found) or "uncertain" (too few rows, or too weak a
+        judge, to tell)
     verdict : the same in a sentence
     parts : fidelity, judge, encoding, information, stability, truth (where it is known), cost
     curve : (k, bits or nats captured) pairs, with intervals

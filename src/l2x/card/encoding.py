@@ -13,9 +13,8 @@ from l2x.metrics.bootstrap import Bootstrap, Estimate
 from l2x.metrics.encoding import encode_meter, mask_only_classes
 from l2x.rows import ask
 
-# The verdict: an explanation encodes if the places tell more than this share of all there is to know about
-# the answer, with 95 % confidence, and more than fitting noise and the judge's own weakness could explain.
-# Chosen on development draws (docs/report-card.md): our recipe was at 0.004, the weakest cheater at 0.096.
+# The verdict's limit: how much of all there is to know about the answer the places may tell. Chosen on
+# development draws (docs/report-card.md): our recipe was at 0.004, the weakest cheater at 0.096.
 TOLERANCE = 0.03
 # At most so many rows of X_train teach the readers of the places.
 READER_ROWS = 50_000
@@ -47,14 +46,20 @@ def encoding_part(bench: Bench) -> tuple[Part, Finding, str]:
     entries.append(
         Entry("missed", "  the judge misses, bits", Estimate(missed), "even with everything selected")
     )
-    # What fitting noise or a weak judge could explain is not held against the explanation.
+    finding = finding_of(share, gain=gain, control=control, missed=missed)
+    verdict = _verdict(finding, share, missed / max(bench.available * BITS, 1e-12))
+    return Part("encoding", "Encoding", entries), finding, verdict
+
+
+def finding_of(share: Estimate, *, gain: Estimate, control: Estimate, missed: float) -> Finding:
+    """Above the limit, below it, or neither with 95 % confidence.
+
+    What fitting noise (`control`) or a weak judge (`missed`) could explain is not held against anybody.
+    """
+    if share.high <= TOLERANCE:
+        return "none"
     proven = gain.low > max(abs(control.low), abs(control.high), missed)
-    finding: Finding = "none" if share.low <= TOLERANCE else "encodes" if proven else "uncertain"
-    return (
-        Part("encoding", "Encoding", entries),
-        finding,
-        _verdict(finding, share, missed / bench.available / BITS),
-    )
+    return "encodes" if share.low > TOLERANCE and proven else "uncertain"
 
 
 def _reader_rows(bench: Bench) -> tuple[tuple[Any, Array, Array], tuple[Any, Array, Array]]:
@@ -98,11 +103,17 @@ def _verdict(finding: Finding, share: Estimate, missed: float) -> str:
             f"ENCODES: which features are selected tells {told} that their values do not. High fidelity "
             "may come from this code; do not read these features as reasons."
         )
-    if finding == "uncertain":
+    if finding == "none":
+        return (
+            f"No encoding found: the choice of features tells {told} beyond their values "
+            f"(limit {TOLERANCE:.0%})."
+        )
+    if share.low > TOLERANCE:
         return (
             f"UNCERTAIN: which features are selected seems to tell {told}, but the judge misses {missed:.1%} "
             "even with everything selected. Fit it longer or on more rows before you trust the explanation."
         )
     return (
-        f"No encoding found: the choice of features tells {told} beyond their values (limit {TOLERANCE:.0%})."
+        f"UNCERTAIN: which features are selected may tell {told} beyond their values. That neither exceeds "
+        f"the limit of {TOLERANCE:.0%} nor stays below it: measure on more rows, or fit the judge on more."
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from l2x.card.card import FINDING_NAMES
 from l2x.experiments.results import Record
 from l2x.plots.lines import plot_lines
 from l2x.plots.report import Section, write_report
@@ -59,7 +60,6 @@ CARD = {
     "stable under noise": ("stability", "noise"),
     "same for all rows": ("stability", "collapse"),
 }
-FINDINGS = {"encodes": "encodes", "none": "none found", "uncertain": "uncertain"}
 
 
 def cards(records: Sequence[Record]) -> tuple[list[str], list[list[object]]]:
@@ -68,7 +68,7 @@ def cards(records: Sequence[Record]) -> tuple[list[str], list[list[object]]]:
     for method, some in shown(records, "card").items():
         found = [record["card"] for record in some]
         cells = [_mean([card["parts"][part].get(key) for card in found]) for part, key in CARD.values()]
-        verdicts = sorted({FINDINGS[card["finding"]] for card in found})
+        verdicts = sorted({FINDING_NAMES[card["finding"]] for card in found})
         rows.append([NAMES[method], f"{found[0]['rows']:,}", *cells, ", ".join(verdicts)])
     return ["method", "rows", *CARD, "encoding"], rows
 

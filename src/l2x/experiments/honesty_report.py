@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from l2x.card.card import FINDING_NAMES
 from l2x.datasets.invase import INVASE_SETS
 from l2x.experiments.honesty import CARD_METHODS, TRUTH_METHODS, rates
 from l2x.experiments.results import Record
@@ -34,7 +35,6 @@ SET_NAMES = {
     "mnist-38": "MNIST, 3 against 8",
     "imdb-words": "IMDB, words",
 }
-FINDINGS = {"encodes": "encodes", "none": "none found", "uncertain": "uncertain"}
 
 
 def cards(records: Sequence[Record]) -> list[Record]:
@@ -88,8 +88,8 @@ def _over_seeds(some: Sequence[Record], part: str, key: str) -> str:
 
 def _findings(some: Sequence[Record]) -> str:
     if len(some) == 1:
-        return FINDINGS[some[0]["finding"]]
-    counts = {name: sum(record["finding"] == key for record in some) for key, name in FINDINGS.items()}
+        return FINDING_NAMES[some[0]["finding"]]
+    counts = {name: sum(record["finding"] == key for record in some) for key, name in FINDING_NAMES.items()}
     return ", ".join(f"{name} {count} of {len(some)}" for name, count in counts.items() if count)
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from l2x.card.card import Entry, Part, ReportCard
-from l2x.plots.report import Section, render_report
+from l2x.card.card import Entry, Finding, Part, ReportCard
+from l2x.plots.report import Section, Tone, render_report
 from l2x.plots.style import ACCENT, INK, MUTED, SECOND, SOFT, THIRD, new_figure, note, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TONES: dict[Finding, Tone] = {"none": "good", "encodes": "bad", "uncertain": "unsure"}
 WHAT = {
     "fidelity": "Is the model's answer the same when it is shown only the selected features, the rest "
     "removed in several ways? And when it is shown everything else? A selection that passes a code can score "
@@ -40,7 +41,7 @@ def card_page(card: ReportCard) -> str:
         )
         if (entry := _entry(card, part, key)) is not None
     ]
-    opening = Section("", [card.verdict], facts=facts, figures=[plot_card(card)])
+    opening = Section("", verdict=(card.verdict, TONES[card.finding]), facts=facts, figures=[plot_card(card)])
     return render_report(
         title=f"Report card: {card.name}",
         subtitle=f"k = {card.k} of {card.features} features, {card.rows:,} rows, {card.task}; "

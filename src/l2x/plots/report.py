@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from l2x._version import __version__
 from l2x.errors import InputError, require
@@ -34,6 +34,9 @@ class SafeHtml:
         return self.markup
 
 
+Tone = Literal["good", "bad", "unsure"]
+
+
 @dataclass(frozen=True)
 class Section:
     """A part of a report, from top to bottom; what is not given is not shown.
@@ -42,6 +45,7 @@ class Section:
     ----------
     heading : may be empty, for an opening without one
     text : paragraphs
+    verdict : a sentence set apart, and how it sounds: "good", "bad" or "unsure"
     facts : (figure, what it is) pairs, set large: ("97 %", "same answer with 5 of 30 columns")
     table : (column names, rows); numbers are formatted and put at the right
     figures : drawn as inline SVG, one below the other
@@ -51,6 +55,7 @@ class Section:
 
     heading: str = ""
     text: Sequence[str] = ()
+    verdict: tuple[str, Tone] | None = None
     facts: Sequence[tuple[str, str]] = ()
     table: Table | None = None
     figures: Sequence[Figure] = ()
@@ -94,6 +99,7 @@ def _for_template(section: Section) -> dict[str, Any]:
     return {
         "heading": section.heading,
         "text": section.text,
+        "verdict": section.verdict,
         "facts": section.facts,
         "table": None if section.table is None else _table(section.table),
         "figures": [SafeHtml(figure_svg(figure)) for figure in section.figures],
