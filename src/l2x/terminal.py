@@ -56,6 +56,14 @@ def say(label: str, message: str, *, style: str) -> None:
     Console(stderr=True, highlight=False).print(line, soft_wrap=True)
 
 
+def note_ignored(columns: Sequence[str], by: str) -> None:
+    """`by`: the explainer or the model, which knows the other columns."""
+    if columns:
+        from l2x.errors import some
+
+        say("note:", f"columns that {by} does not know are ignored: {some(columns)}", style="bold")
+
+
 def highlighted(pieces: Sequence[Piece], k: int, *, colour: bool = True) -> Text:
     """A text with what was selected in colours by rank; without colours, in «guillemets»."""
     from rich.text import Text

@@ -1,0 +1,57 @@
+"""The command line: parses, calls the library, prints. Heavy imports wait inside the commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from l2x._version import __version__
+from l2x.cli import data, evaluate, explain, fit
+from l2x.experiments import commands as experiments
+from l2x.terminal import Commands
+
+EXPLAINING = "Explain a model"
+REPRODUCING = "Reproduce the paper"
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    epilog=(
+        "Start with:  `l2x fit churn:model train.csv --drop churned --k 4 -o churn.l2x`\n\n"
+        "then:  `l2x explain churn.l2x new.csv -o why.csv`\n\n"
+        "and:  `l2x evaluate churn.l2x churn:model test.csv`"
+    ),
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"l2x {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="L2X_DEBUG", help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    """Which k features decided a model's answer? Learn it once, then explain in real time.
+
+    An explainer is a small network that is fitted beside any model that predicts, and then answers for
+    each row with one forward pass (Learning to Explain, ICML 2018).
+    """
+
+
+app.command(rich_help_panel=EXPLAINING)(fit.fit)
+app.command(rich_help_panel=EXPLAINING)(explain.explain)
+app.command(rich_help_panel=EXPLAINING)(evaluate.evaluate)
+app.add_typer(data.app, name="data", rich_help_panel=REPRODUCING)
+app.add_typer(experiments.app, name="reproduce", rich_help_panel=REPRODUCING)

@@ -1,0 +1,44 @@
+"""Arguments and options that several commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="What to explain: `module:attribute`, imported from the current folder "
+        "(an estimator, a booster, a torch module, a function), or a `.onnx` file.",
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv or .parquet file with a header, or a .txt file with a text in each line.",
+        show_default=False,
+    ),
+]
+Saved = Annotated[
+    Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", help="A column that is no feature; repeat for more."),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column", metavar="COLUMN", help="Of texts: the column that holds them, if there are several."
+    ),
+]
+OtherK = Annotated[
+    int | None, typer.Option("--k", help="How many features to select; by default as many as at fitting.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something fails.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
