@@ -50,3 +50,5 @@ def test_captum_style(fitted: l2x.Explainer, table: np.ndarray) -> None:
     scores = fitted.attribute(inputs, target=1)
     assert scores.shape == inputs.shape
     assert ((scores > 0).numpy() == fitted.explain(table).mask).all()
+    with pytest.raises(l2x.InputError, match="takes a tensor, as captum's methods do, not a ndarray"):
+        fitted.attribute(table)

@@ -48,6 +48,11 @@ def test_too_many_subsets() -> None:
         )
 
 
+def test_texts_are_no_table(fitted: l2x.Explainer) -> None:
+    with pytest.raises(l2x.InputError, match=r"every subset of a table's columns; .*GreedySearch"):
+        l2x.oracle(fitted.q_, ["a good film"], 2)
+
+
 def test_model_answers_are_asked_once(table: np.ndarray) -> None:
     rows = []
 

@@ -239,11 +239,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         above the rest), zero elsewhere. What is explained is the whole answer: `target` is ignored."""
         from l2x.neighbours import attribution
 
+        if not isinstance(inputs, Tensor):
+            kind = type(inputs).__name__
+            raise InputError(f"attribute takes a tensor, as captum's methods do, not a {kind}; use explain.")
         return attribution(self.explain(inputs), inputs)
 
     def summary_plot(self, X: Any, path: str | Path | None = None, *, k: int | None = None) -> Figure:
-        """Many rows at a glance: when is each feature selected, and at which of its values? Saved if a path
-        is given."""
+        """Many rows at a glance: when is each feature selected, and at which of its values? For texts, which
+        words are selected most often. Saved if a path is given."""
         from l2x.plots.summary import plot_summary
 
         return plot_summary(self.explain(X, k), path)

@@ -55,8 +55,13 @@ def oracle(
     >>> best.gap(best.explanation)
     0.0
     """
+    if np.ndim(X) != 2:
+        raise InputError(
+            "The oracle tries every subset of a table's columns; for texts and images there are too many: "
+            "l2x.baselines.GreedySearch searches among them."
+        )
     answers = value.answers(X) if responses is None else np.asarray(responses)
-    n, d = np.shape(X)[:2]
+    n, d = np.shape(X)
     if not 1 <= k <= d:
         raise InputError(f"k = {k} but there are {d} features; choose k between 1 and {d}.")
     if comb(d, k) > MOST_SUBSETS:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import l2x
 from l2x.features.texts import Texts, Tokens
+from l2x.plots.summary import plot_summary
 
 
 class Lengths(l2x.Words):
@@ -53,3 +55,30 @@ def test_the_index_of_a_series_comes_back_with_the_results() -> None:
     explanation = l2x.baselines.RandomK(features=view).explain(texts, k=1)
     assert list(explanation.to_frame().index) == ["x", "y", "z"]
     assert list(explanation[1:].to_frame().index) == ["y", "z"]
+
+
+def test_texts_without_a_word_are_refused() -> None:
+    with pytest.raises(l2x.InputError, match=r"not one word in the 2 texts, such as '\.\.\.'"):
+        l2x.Words().fit(["...", ""])
+
+
+def test_whole_numbers_of_numpy() -> None:
+    assert l2x.Words(length=np.int64(3)).fit(["good film"]).d == 3
+
+
+def test_ways_of_removing() -> None:
+    view = l2x.Words(length=3).fit(["good film here"])
+    assert view.removals == ("drop", "replace")
+    mask = np.array([[False, True, False]])
+    assert view.with_removal("replace").remove(["good film here"], mask) == ["[MASK] film [MASK]"]
+    with pytest.raises(l2x.InputError, match="removal is 'mean'; choose among 'drop', 'replace'"):
+        view.with_removal("mean")
+    assert l2x.Words(length=3, reads="ids").removals == ("drop",)
+
+
+def test_the_summary_of_texts_counts_words() -> None:
+    texts = ["good film", "bad film", "a film"]
+    view = l2x.Words(length=3).fit(texts)
+    explanation = l2x.baselines.RandomK(features=view).explain(texts, k=2)
+    (axes,) = plot_summary(explanation).axes
+    assert axes.get_yticklabels()[0].get_text() == "film"

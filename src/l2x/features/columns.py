@@ -62,7 +62,6 @@ class Columns(View):
     # Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
     paper_selector: ClassVar[dict[str, Any]] = {"hidden": (200, 200), "activation": "relu", "prior": False}
     paper_predictor: ClassVar[dict[str, Any]] = {"hidden": (200, 200, 200), "activation": "relu"}
-    removals: ClassVar[tuple[str, ...]] = get_args(Removal)
 
     def __init__(
         self,
@@ -82,6 +81,10 @@ class Columns(View):
         self.categorical = categorical
         self.max_categories = max_categories
         self.missing = missing
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        return get_args(Removal)
 
     def fit(self, X: Any) -> Self:
         self._check_options()

@@ -51,7 +51,6 @@ class Patches(View):
     # those of its black box are taken.
     paper_selector: ClassVar[dict[str, Any]] = {"filters": (8, 16), "head": "conv"}
     paper_predictor: ClassVar[dict[str, Any]] = {"filters": (8, 16)}
-    removals: ClassVar[tuple[str, ...]] = get_args(Removal)
     # Images cost more than rows of a table, and an image says more than a row: smaller batches. Measured on
     # MNIST: experiments/mnist.py.
     plan: ClassVar[TrainingPlan] = TrainingPlan(
@@ -72,6 +71,10 @@ class Patches(View):
         self.size = size
         self.removal = removal
         self.padding = padding
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        return get_args(Removal)
 
     def fit(self, X: Any) -> Self:
         self._check_options()

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, overload
 
 import narwhals as nw
 import numpy as np
@@ -16,7 +17,14 @@ from torch import Tensor
 from l2x.blackbox import batches
 from l2x.errors import InputError
 from l2x.features.view import Array, View
-from l2x.features.vocabulary import PAD, checked_vocabulary, learn_vocabulary, without_tags, word_tokenizer
+from l2x.features.vocabulary import (
+    PAD,
+    SPECIAL,
+    checked_vocabulary,
+    learn_vocabulary,
+    without_tags,
+    word_tokenizer,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,12 +105,18 @@ class TextView(View):
     removal: Removal
     replacement: str
 
+    @property
+    def removals(self) -> tuple[str, ...]:
+        return get_args(Removal) if self.reads == "text" else (self.removal,)  # ids are always padded
+
     def fit(self, X: Any) -> Self:
         self._check_options()
         texts = as_list(X)
         if isinstance(self.vocabulary, int):
             plain = map(without_tags, texts)
             vocabulary = learn_vocabulary(plain, self.vocabulary, lowercase=self.lowercase)
+            if len(vocabulary) == len(SPECIAL):
+                raise InputError(f"There is not one word in the {len(texts):,} texts, such as {texts[0]!r}.")
         else:
             vocabulary = checked_vocabulary(self.vocabulary)
         return self._know(vocabulary)
@@ -189,7 +203,7 @@ class TextView(View):
         return None if explanation.inputs is None else texts_html(explanation, rows)
 
     def _check_options(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1:
+        if isinstance(self.length, bool) or not isinstance(self.length, Integral) or self.length < 1:
             raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
         words = self.vocabulary
         if (

@@ -37,10 +37,13 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     # How networks for such inputs are trained, by our recipe and by the paper's.
     plan: ClassVar[TrainingPlan] = TrainingPlan()
     paper_plan: ClassVar[TrainingPlan] = TrainingPlan.paper()
-    # The ways in which `remove` can work: values of the parameter `removal`, if the view has one.
-    removals: ClassVar[tuple[str, ...]] = ()
     # Inputs that are encoded, explained or asked at a time: memory does not grow with their number.
     rows_at_once: ClassVar[int] = 8192
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        """The ways in which `remove` can work: values of the parameter `removal`, if the view has one."""
+        return ()
 
     @property
     def d(self) -> int:
@@ -89,6 +92,8 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
 
     def with_removal(self, removal: str) -> Self:
         """The same fitted view with another way to remove features."""
+        if removal not in self.removals:
+            raise InputError(f"removal is {removal!r}; choose among {', '.join(map(repr, self.removals))}.")
         other = copy.copy(self)
         other.set_params(removal=removal)
         return other

@@ -9,6 +9,7 @@ import numpy as np
 
 from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
+from l2x.features.texts import TextView
 from l2x.plots.bars import MOST, label_rows, percent
 from l2x.plots.style import INK, MUTED, new_figure, note, save_figure, shortened, style
 
@@ -21,7 +22,12 @@ COLOURS = "viridis"
 
 
 def plot_summary(explanation: Explanation, path: str | Path | None = None) -> Figure:
-    """A line of dots for each feature, one dot per row: right of the dotted line it was selected."""
+    """A line of dots for each feature, one dot per row: right of the dotted line it was selected.
+
+    In texts the tenth word is another one each time: there, how often which words are selected.
+    """
+    if isinstance(explanation.view, TextView):
+        return explanation.plot(path)
     with style():
         figure = _summary(explanation)
     if path is not None:
