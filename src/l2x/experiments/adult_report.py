@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = {
-    "l2x-model": "l2x, value = model",
     "l2x": "l2x",
+    "l2x-model": "l2x, value = model",
     "tree_shap": "TreeSHAP",
     "kernel_shap": "Kernel SHAP",
     "random": "random",
@@ -48,29 +48,29 @@ def table(records: Sequence[Record], key: str) -> tuple[list[str], list[list[obj
     return ["method", *(f"k = {k}" for k in records[0]["k"])], rows
 
 
-# Of the report card: the column's title, and where the figure stands.
+# Of the report card: what a line says, and where the figure stands.
 CARD = {
-    "others: mean": ("fidelity", "mean"),
-    "zero": ("fidelity", "zero"),
-    "resampled": ("fidelity", "resample"),
-    "selection removed": ("fidelity", "mean_complement"),
-    "judge": ("judge", "selection"),
-    "share of the bits": ("information", "share"),
-    "told by the places": ("encoding", "share"),
-    "stable under noise": ("stability", "noise"),
-    "same for all rows": ("stability", "collapse"),
+    "the model, others set to the mean": ("fidelity", "mean"),
+    "the model, others set to zero": ("fidelity", "zero"),
+    "the model, others resampled": ("fidelity", "resample"),
+    "the model, these set to the mean": ("fidelity", "mean_complement"),
+    "the judge": ("judge", "selection"),
+    "share of the bits, by the judge": ("information", "share"),
+    "share told by the places alone": ("encoding", "share"),
+    "the same under small noise": ("stability", "noise"),
+    "the same for all rows": ("stability", "collapse"),
 }
 
 
 def cards(records: Sequence[Record]) -> tuple[list[str], list[list[object]]]:
-    """One line for each method: its report card, means over seeds."""
-    rows: list[list[object]] = []
-    for method, some in shown(records, "card").items():
-        found = [record["card"] for record in some]
-        cells = [_mean([card["parts"][part].get(key) for card in found]) for part, key in CARD.values()]
-        verdicts = sorted({FINDING_NAMES[card["finding"]] for card in found})
-        rows.append([NAMES[method], f"{found[0]['rows']:,}", *cells, ", ".join(verdicts)])
-    return ["method", "rows", *CARD, "encoding"], rows
+    """One column for each method: its report card, means over seeds."""
+    found = {method: [r["card"] for r in some] for method, some in shown(records, "card").items()}
+    lines: list[list[object]] = [["rows", *(f"{some[0]['rows']:,}" for some in found.values())]]
+    for name, (part, key) in CARD.items():
+        lines.append([name, *(_mean([c["parts"][part].get(key) for c in some]) for some in found.values())])
+    verdicts = (sorted({FINDING_NAMES[card["finding"]] for card in some}) for some in found.values())
+    lines.append(["encoding", *(", ".join(some) for some in verdicts)])
+    return ["", *(NAMES[method] for method in found)], lines
 
 
 def _mean(estimates: Sequence[dict[str, float] | None]) -> str:
@@ -87,7 +87,8 @@ def times(records: Sequence[Record]) -> tuple[list[str], list[list[object]]]:
         fast = [1e3 * r["all_seconds"] / r["all_rows"] for r in some if "all_seconds" in r]
         each = np.mean(fast or [1e3 * r["explain_seconds"] / r["rows"] for r in some])
         learns = method in ("l2x", "l2x-model")
-        rows.append([NAMES[method], f"{fit:.0f}" if learns else "–", f"{each:.3g}"])
+        shown_ms = f"{each:,.0f}" if each >= 100 else f"{each:.2g}"
+        rows.append([NAMES[method], f"{fit:.0f}" if learns else "–", shown_ms])
     return ["method", "learning, s", "explaining, ms per row"], rows
 
 
@@ -117,9 +118,8 @@ def write(records: Sequence[Record], folder: Path) -> Path:
         text = [f"On all {rows:,} test rows, without Kernel SHAP, which would take hours:"]
         sections.append(Section("", text, table=table(records, f"all_{key}")))
     text = [
-        "Three columns; how often the model says the same when the others are set to the mean, to zero, or "
-        "to the cells of random people, and when the selected ones are; what an independent judge finds in "
-        "them; and whether their places encode the answer (docs/report-card.md)."
+        "Three columns: do others, or the model when the rest is removed in other ways, give the same answer "
+        "from them? And do their places encode it (docs/report-card.md)?"
     ]
     caption = f"k = {records[0]['card']['k']}. Kernel SHAP's card is of its few rows: half taught the reader."
     sections.append(Section("Report cards", text, table=cards(records), caption=caption))

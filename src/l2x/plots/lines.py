@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2x.plots.style import ACCENT, MUTED, SECOND, THIRD, new_figure, style
+from l2x.plots.style import ACCENT, MUTED, SECOND, SOFT, THIRD, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The first is the hero; what it is compared with stays quiet.
-COLOURS = (ACCENT, MUTED, SECOND, THIRD)
+# The first is the hero; the last ones stay quiet.
+COLOURS = (ACCENT, SECOND, THIRD, MUTED, SOFT)
 
 
 def plot_lines(
