@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The first is the hero; the last ones stay quiet.
-COLOURS = (ACCENT, SECOND, THIRD, MUTED, SOFT)
+# The first series is the hero; the last, which the others are to beat, stays quiet.
+COLOURS = (ACCENT, SECOND, THIRD, MUTED)
 
 
 def plot_lines(
@@ -30,7 +30,8 @@ def plot_lines(
     with style():
         figure, (axes,) = new_figure(3.3, title=title)
         ends = {}
-        for name, colour in zip(series, COLOURS * len(series), strict=False):
+        colours = (*(COLOURS * len(series))[: max(1, len(series) - 1)], SOFT)
+        for name, colour in zip(series, colours, strict=False):
             values = np.atleast_2d(np.asarray(series[name], dtype=float))
             mean = values.mean(axis=0)
             if len(values) > 1:
