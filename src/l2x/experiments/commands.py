@@ -92,7 +92,8 @@ def synthetic(
 def honesty(
     quick: Quick = False,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", help="Seeds of each set: 1; switch always has 10, or 2 if quick.")
+        int | None,
+        typer.Option("--seeds", help="Seeds of each set: 3, or 1 if quick; switch always has 10, or 2."),
     ] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
@@ -122,7 +123,7 @@ def honesty(
     records = experiment.run(
         folder / "honesty.json",
         quick=quick,
-        seeds=seeds or 1,
+        seeds=seeds or (1 if quick else 3),
         sets=sets,
         with_truth=truth,
         progress=not as_json,
