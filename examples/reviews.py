@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -13,9 +13,11 @@ from l2x.baselines import RandomK
 from l2x.metrics import posthoc_accuracy
 from l2x.plots.texts import verdict_table
 
-K, ROWS, OTHERS = 10, 3000, 500
-PHASE = l2x.Phase(150, 5e-3, batch_size=64, averaging=0.95)
-PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=5, validation_rows=300)
+K, ROWS, OTHERS = 10, 12_000, 500
+PHASE = l2x.Phase(300, 5e-3, batch_size=64, averaging=0.95)
+PLAN = l2x.TrainingPlan(
+    value=PHASE, selector=replace(PHASE, steps=100), evaluations=5, validation_rows=300
+)  # brief: a minute or so
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ def explain_reviews(*, rows: int = ROWS, others: int = OTHERS, plan: l2x.Trainin
     """Train a model on some training reviews, learn to explain it, explain test reviews."""
     seen, new = l2x.datasets.imdb("train"), l2x.datasets.imdb("test")
     train, test = seen.texts[:rows], new.texts[:others]
-    model = make_pipeline(TfidfVectorizer(min_df=3, sublinear_tf=True), LogisticRegression(C=10))
+    model = make_pipeline(
+        TfidfVectorizer(min_df=3, sublinear_tf=True), LogisticRegression(C=100, max_iter=300)
+    )
     model.fit(train, seen.y[:rows])
     explainer = l2x.Explainer(model, K, features=l2x.Words(length=400), value="model", training=plan).fit(
         train
