@@ -28,7 +28,13 @@ def encoding_part(bench: Bench) -> tuple[Part, Finding, str]:
         plan=bench.plan, seed=bench.seed,
     )  # fmt: skip
     boot = Bootstrap(len(masks), seed=bench.seed)
-    entries = _mask_only(bench, boot, train_masks, train_answers, masks, answers)
+    read = bench.agreement(bench.as_answers(meter.outputs), answers)
+    entries = [
+        Entry(
+            "own_reader", f"{bench.measure} of a reader of these selections", read, "naive: a code helps it"
+        ),
+        *_mask_only(bench, boot, train_masks, train_answers, masks, answers),
+    ]
     gain, control = boot.mean(meter.gain * BITS), boot.mean(meter.control * BITS)
     share = gain.scaled(1 / max(bench.available * BITS, 1e-12))
     entries += [

@@ -39,11 +39,13 @@ class Encoding:
     gain : log g1 - log g0 of the model's answer. Its mean is the encode-meter's too if both are exact; a g1
         that fits badly lowers it, while it raises the divergence
     control : the gain of a second g0, which reads no code either, over the first: the noise of fitting
+    outputs : of g1, (n, outputs), for those who want to see how well it reads
     """
 
     divergence: Array
     gain: Array
     control: Array
+    outputs: Array
 
 
 def encode_meter(
@@ -75,7 +77,7 @@ def encode_meter(
     target = response.encode(test_answers)
     log_g1, log_g0, log_control = (response.log_likelihood(o, target).numpy() for o in outputs)
     divergence = response.divergence(outputs[0], outputs[1]).numpy()
-    return Encoding(divergence, log_g1 - log_g0, log_control - log_g0)
+    return Encoding(divergence, log_g1 - log_g0, log_control - log_g0, outputs[0].numpy())
 
 
 def rows_of(judge: FittedValue, X: Any, answers: Array) -> Rows:
