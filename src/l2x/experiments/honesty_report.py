@@ -66,8 +66,9 @@ def caption(records: Sequence[Record], name: str) -> str:
         f"{seeds} seed(s), k = {some[0]['k']} of {some[0]['features']} features, {some[0]['rows']:,} rows. "
         f"There are {_mean(some, 'information', 'available'):.3f} bits to know; the most frequent class has "
         f"{_mean(some, 'encoding', 'majority'):.3f}; with everything selected the judge misses "
-        f"{_mean(some, 'encoding', 'missed'):.3f} bits. Share: what the places tell of all there is to know. Own reader: a "
-        "predictor fitted on the method's own selections, the naive measure that a code raises."
+        f"{_mean(some, 'encoding', 'missed'):.3f} bits. Share: what the places tell of all there is to "
+        "know. Own reader: a predictor fitted on the method's own selections, a naive measure that a code "
+        "raises."
     )
 
 
