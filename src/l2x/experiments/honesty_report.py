@@ -23,6 +23,17 @@ LABELS = {
     "prediction": "cheats by prediction",
     "marginal": "cheats by marginal",
 }
+# What a line of a set's table says, and where its figure stands in the cards.
+FIGURES = {
+    "share told by the places": ("encoding", "share"),
+    "encode-meter, bits": ("encoding", "encode_meter"),
+    "own reader": ("encoding", "own_reader"),
+    "places alone": ("encoding", "mask_only"),
+    "the model, the rest removed": ("fidelity", ""),  # the view's own way of removing
+    "judge": ("judge", "selection"),
+    "bits captured": ("information", "captured"),
+    "exact sets": ("truth", "exact"),
+}
 Table = tuple[list[str], list[list[str]]]
 
 SET_NAMES = {
@@ -47,15 +58,19 @@ def sets_of(records: Sequence[Record]) -> list[str]:
 
 
 def table(records: Sequence[Record], name: str) -> Table:
-    """One line for each method on a set: means over seeds."""
-    columns = ["method", "verdict", "share", "encode-meter", "own reader", "places alone", "post-hoc",
-               "judge", "bits", "exact sets"]  # fmt: skip
-    rows = []
-    for method in CARD_METHODS:
-        some = [r for r in cards(records) if r["set"] == name and r["method"] == method]
-        if some:
-            rows.append([LABELS[method], *_cells(some)])
-    return columns, rows
+    """One column for each method on a set: means over seeds."""
+    found = {
+        method: some
+        for method in CARD_METHODS
+        if (some := [r for r in cards(records) if r["set"] == name and r["method"] == method])
+    }
+    own = next(iter(next(iter(found.values()))[0]["parts"]["fidelity"]))  # the view's own way of removing
+    figures = FIGURES | {"the model, the rest removed": ("fidelity", own)}
+    rows = [["encoding", *(_findings(some) for some in found.values())]]
+    for title, (part, key) in figures.items():
+        if any(part in record["parts"] for some in found.values() for record in some):
+            rows.append([title, *(_over_seeds(some, part, key) for some in found.values())])
+    return ["", *(LABELS[method] for method in found)], rows
 
 
 def caption(records: Sequence[Record], name: str) -> str:
@@ -72,18 +87,9 @@ def caption(records: Sequence[Record], name: str) -> str:
     )
 
 
-def _cells(some: Sequence[Record]) -> list[str]:
-    own = next(iter(some[0]["parts"]["fidelity"]))  # the view's own way of removing comes first
-    truth = _over_seeds(some, "truth", "exact") if "truth" in some[0]["parts"] else "–"
-    figures = [
-        ("encoding", "share"), ("encoding", "encode_meter"), ("encoding", "own_reader"),
-        ("encoding", "mask_only"), ("fidelity", own), ("judge", "selection"), ("information", "captured"),
-    ]  # fmt: skip
-    return [_findings(some), *(_over_seeds(some, part, key) for part, key in figures), truth]
-
-
 def _over_seeds(some: Sequence[Record], part: str, key: str) -> str:
-    values = [record["parts"][part][key]["value"] for record in some if key in record["parts"][part]]
+    found = (record["parts"].get(part, {}).get(key) for record in some)
+    values = [figure["value"] for figure in found if figure is not None]
     if not values:  # measured before the card had this figure
         return "–"
     mean = f"{np.mean(values):.3f}"
@@ -91,9 +97,9 @@ def _over_seeds(some: Sequence[Record], part: str, key: str) -> str:
 
 
 def _findings(some: Sequence[Record]) -> str:
-    if len(some) == 1:
-        return FINDING_NAMES[some[0]["finding"]]
     counts = {name: sum(record["finding"] == key for record in some) for key, name in FINDING_NAMES.items()}
+    if len([count for count in counts.values() if count]) == 1:
+        return FINDING_NAMES[some[0]["finding"]]
     return ", ".join(f"{name} {count} of {len(some)}" for name, count in counts.items() if count)
 
 
