@@ -90,10 +90,14 @@ def caption(records: Sequence[Record], name: str) -> str:
 def _over_seeds(some: Sequence[Record], part: str, key: str) -> str:
     found = (record["parts"].get(part, {}).get(key) for record in some)
     values = [figure["value"] for figure in found if figure is not None]
-    if not values:  # measured before the card had this figure
-        return "–"
+    return _mean_and_spread(values) if values else "–"  # measured before the card had this figure
+
+
+def _mean_and_spread(values: Sequence[float]) -> str:
+    """± where seeds differ in what is shown."""
     mean = f"{np.mean(values):.3f}"
-    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.3f}"
+    spread = f"{np.std(values, ddof=1):.3f}" if len(values) > 1 else "0.000"
+    return mean if spread == "0.000" else f"{mean} ± {spread}"
 
 
 def _findings(some: Sequence[Record]) -> str:
@@ -115,7 +119,7 @@ def rate_table(records: Sequence[Record]) -> Table:
 
 def truth_table(records: Sequence[Record]) -> Table:
     """True-positive and false-discovery rates on INVASE's sets."""
-    columns = ["set", "dimensions", "k", "method", "TPR", "FDR", "best TPR", "best FDR", "TPR at true size",
+    columns = ["set", "d", "k", "method", "seeds", "TPR", "FDR", "best TPR", "best FDR", "TPR at true size",
                "exact sets"]  # fmt: skip
     known = [record for record in records if record["kind"] == "truth"]
     rows = []
@@ -125,8 +129,9 @@ def truth_table(records: Sequence[Record]) -> Table:
                 some = [r for r in known if (r["d"], r["set"], r["method"]) == (d, name, method)]
                 if some:
                     keys = ("tpr", "fdr", "best_tpr", "best_fdr", "tpr_at_true_size", "exact")
-                    figures = [f"{np.mean([r[key] for r in some]):.3f}" for key in keys]
-                    rows.append([name.capitalize(), str(d), str(some[0]["k"]), LABELS[method], *figures])
+                    figures = [_mean_and_spread([r[key] for r in some]) for key in keys]
+                    first = [name.capitalize(), str(d), str(some[0]["k"]), LABELS[method], str(len(some))]
+                    rows.append([*first, *figures])
     return columns, rows
 
 
