@@ -97,7 +97,7 @@ def _mean_and_spread(values: Sequence[float]) -> str:
     """± where seeds differ in what is shown."""
     mean = f"{np.mean(values):.3f}"
     spread = f"{np.std(values, ddof=1):.3f}" if len(values) > 1 else "0.000"
-    return mean if spread == "0.000" else f"{mean} ± {spread}"
+    return mean if spread == "0.000" else f"{mean}\u00a0±\u00a0{spread}"  # in one line
 
 
 def _findings(some: Sequence[Record]) -> str:
