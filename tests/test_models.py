@@ -130,3 +130,10 @@ def test_a_table_on_disk(tiny: l2x.TrainingPlan, tmp_path: Path) -> None:
     explainer = l2x.Explainer(lightgbm(), k=2, training=tiny).fit(str(tmp_path / "train.parquet"))
     assert explainer.features_.names_ == list(FRAME.columns)
     assert explainer.rows_asked_ == N
+
+
+def test_catboost_regressors_are_no_classifiers() -> None:
+    module = pytest.importorskip("catboost")
+    model = module.CatBoostRegressor(iterations=5, verbose=False, thread_count=1, allow_writing_files=False)
+    numbers = FRAME[["age", "income"]]
+    assert l2x.as_black_box(model.fit(numbers, numbers["age"])).task == "regression"

@@ -22,7 +22,7 @@ class Counting:
         return np.full((len(X), 2), 0.5)
 
     def log_q(self, X: Any, mask: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        return mask[:, : self.relevant].sum(axis=1) / self.relevant - 5.0
+        return mask[:, : self.relevant].sum(axis=1) / max(1, self.relevant) - 5.0
 
 
 class InOrder:
@@ -62,3 +62,15 @@ def test_sizes_end_at_d() -> None:
 def test_wrong_share() -> None:
     with pytest.raises(l2x.InputError, match="keep is 95"):
         l2x.choose_k(InOrder(), np.zeros((4, 3)), keep=95, value=Counting(1))
+
+
+def test_nothing_told_by_any_number() -> None:
+    with pytest.warns(UserWarning, match="does it vary"):
+        assert l2x.choose_k(InOrder(), np.zeros((4, 3)), value=Counting(0)).k == 1
+
+
+def test_what_cannot_be_measured(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    with pytest.raises(l2x.InputError, match="pass value="):
+        l2x.choose_k(InOrder(), np.zeros((4, 3)))
+    with pytest.raises(l2x.InputError, match=r"responses has the shape \(4,\)"):
+        l2x.choose_k(fitted, table, responses=np.zeros(4))

@@ -134,7 +134,8 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
         columns, name = _column_names(model), f"{name}.predict_proba"
         return BlackBox(predict, task="classification", classes=classes, columns=columns, name=name)
     if hasattr(model, "predict"):
-        if getattr(model, "_estimator_type", None) == "classifier" or hasattr(model, "classes_"):
+        says = getattr(model, "_estimator_type", None)  # CatBoost's regressors have classes_ too
+        if says == "classifier" or (says != "regressor" and hasattr(model, "classes_")):
             raise InputError(
                 f"{name} has no predict_proba: l2x explains P(y|x). Calibrate it, for example with "
                 "sklearn.calibration.CalibratedClassifierCV, or pass a callable that returns probabilities."

@@ -157,7 +157,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         device = pick_device(self.device)
         data = prepare(
             self._black_box(),
-            features,
+            clone(features).fit(X),
             X,
             responses,
             k=self.k,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from l2x.blackbox import BlackBox, batches
@@ -95,7 +94,7 @@ class TrainingRows:
 
 def prepare(
     black_box: BlackBox,
-    features: View,
+    view: View,
     X: Any,
     responses: Any,
     *,
@@ -106,8 +105,7 @@ def prepare(
     device: torch.device,
     keep_raw: bool = False,
 ) -> TrainingRows:
-    """Fit the view, ask the model once - when all else is known to be right - and hold some rows out."""
-    view: View = clone(features).fit(X)
+    """Ask the model once, when all else is known to be right, and hold some rows out. The view is fitted."""
     k = view.checked_k(k)
     X = view.check(X)
     learn, hold = split(len(X), validation, plan.validation_rows, np.random.default_rng(seed))

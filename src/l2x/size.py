@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Up to here every k is tried, beyond it some on a geometric scale.
 FEW_SIZES = 16
+# Nats below which nothing was told.
+NOTHING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,15 @@ def choose_k(
     """
     if not 0 < keep <= 1:
         raise InputError(f"keep is {keep}; expected a share between 0 and 1, such as 0.95.")
-    q = explainer.q_ if value is None else value
+    q = getattr(explainer, "q_", None) if value is None else value
+    if q is None:
+        kind = type(explainer).__name__
+        raise InputError(f"A {kind} does not know what a subset is worth: pass value=, such as a fit_judge.")
     answers = q.answers(X) if responses is None else np.asarray(responses)
+    if answers.ndim != 2 or len(answers) != len(X):
+        raise InputError(
+            f"responses has the shape {answers.shape}; expected the model's answers, ({len(X)}, outputs)."
+        )
     first = explainer.explain(X, 1)
     d = first.scores.shape[1]
     known: dict[int, float] = {}
@@ -81,7 +91,12 @@ def choose_k(
 
     nothing = float(q.log_q(X, np.zeros_like(first.mask), answers).mean())
     sizes = some_sizes(d)
-    most = max(max(told(k) for k in sizes), 1e-12)
+    most = max(told(k) for k in sizes)
+    if most < NOTHING:
+        warnings.warn(
+            "No number of features tells anything about the answer: does it vary on these rows?", stacklevel=2
+        )
+        return SizeChoice(1, keep, sizes, [0.0] * len(sizes))
     enough = next((k for k in sizes if told(k) >= keep * most), sizes[-1])
     low = max((k for k in sizes if k < enough), default=0)
     while enough - low > 1:  # between two sizes of the grid

@@ -25,6 +25,8 @@ from l2x.training import History, TrainingPlan, optimise
 ValueName = Literal["surrogate", "model", "joint"]
 
 HELD_MASKS = 10_000
+# Features of all rows together that a network is asked about at a time.
+CELLS_AT_ONCE = 1 << 20
 # Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
 
@@ -62,7 +64,14 @@ class NetworkValue:
         return next(self.predictor.parameters()).device
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        answer: Tensor = self.predictor(rows.view.mask(rows.x, mask), mask)
+        if torch.is_grad_enabled():
+            return self._outputs(rows, rows.x, mask)
+        # What networks read of a row may be many times its width: some rows at a time.
+        parts = batches(len(mask), max(1, CELLS_AT_ONCE // mask.shape[1]))
+        return torch.cat([self._outputs(rows, rows.x[part], mask[part]) for part in parts])
+
+    def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
+        answer: Tensor = self.predictor(rows.view.mask(x, mask), mask)
         return answer
 
 

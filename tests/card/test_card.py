@@ -102,21 +102,19 @@ def test_explanations_that_are_ready(judge: FittedValue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "control", "missed", "found"),
+    ("share", "proven", "missed", "rows", "found"),
     [
-        (Estimate(0.01, 0.00, 0.02), 0.0, 0.0, "none"),
-        (Estimate(0.20, 0.18, 0.22), 0.0, 0.0, "encodes"),
-        (Estimate(0.02, 0.00, 0.05), 0.0, 0.0, "uncertain"),  # too few rows
-        (Estimate(0.05, 0.02, 0.08), 0.0, 0.0, "uncertain"),
-        (Estimate(0.20, 0.18, 0.22), 0.3, 0.0, "uncertain"),  # fitting again differs as much
-        (Estimate(0.20, 0.18, 0.22), 0.0, 0.3, "uncertain"),  # the judge is too weak
-        (Estimate(-0.10, -0.30, -0.01), 0.0, 0.9, "none"),
+        (Estimate(0.01, 0.00, 0.02), False, 0.1, 500, "none"),
+        (Estimate(0.20, 0.18, 0.22), True, 0.1, 500, "encodes"),
+        (Estimate(0.20, 0.18, 0.22), False, 0.1, 500, "uncertain"),  # noise, or a weak judge, could do that
+        (Estimate(0.02, 0.00, 0.05), True, 0.1, 500, "uncertain"),  # too few rows to tell
+        (Estimate(0.01, 0.00, 0.02), True, 0.6, 500, "uncertain"),  # a judge that knows little acquits nobody
+        (Estimate(0.01, 0.01, 0.01), True, 0.1, 5, "uncertain"),
+        (Estimate(float("nan")), False, float("nan"), 500, "uncertain"),  # nothing to know
     ],
 )
-def test_findings(share: Estimate, control: float, missed: float, found: str) -> None:
-    # One bit to know: the gain in bits is the share.
-    noise = Estimate(0.0, -control, control)
-    assert finding_of(share, gain=share, control=noise, missed=missed) == found
+def test_findings(share: Estimate, proven: bool, missed: float, rows: int, found: str) -> None:
+    assert finding_of(share, proven=proven, missed=missed, rows=rows) == found
 
 
 def test_a_weak_judge_does_not_accuse() -> None:
@@ -215,3 +213,68 @@ def test_wrong_use_is_told(case: str, judge: FittedValue) -> None:
     given, sentence = WRONG[case]
     with pytest.raises(l2x.InputError, match=sentence):
         l2x.report_card(given, one_column, JUDGE, TEST, judge=judge)
+
+
+BRIEF = l2x.TrainingPlan(value=Phase(20, 3e-3), selector=Phase(10, 3e-3), evaluations=1, progress=False)
+
+
+@pytest.mark.parametrize("constant", [[0.5, 0.5], [1.0, 0.0], [3.0]])
+def test_nothing_to_know(constant: list[float]) -> None:
+    task = "regression" if len(constant) == 1 else "classification"
+    model = l2x.as_black_box(lambda X: np.tile(constant, (len(X), 1)), task=task)
+    card = l2x.report_card(RandomK(), model, JUDGE[:200], TEST[:100], 1, training=BRIEF)
+    assert card.finding == "uncertain"
+    assert "nothing to know" in card.verdict
+    assert "nan" not in str(card)
+    json.dumps(card.to_dict(), allow_nan=False)
+    assert ">nan" not in card.to_html()
+
+
+def test_two_rows_teach_a_judge_nothing() -> None:
+    card = l2x.report_card(ByPosition(one_column), one_column, JUDGE[:2], TEST[:100], 1, training=BRIEF)
+    assert card.finding == "uncertain"
+
+
+def test_few_rows_say_nothing(judge: FittedValue) -> None:
+    card = l2x.report_card(RandomK(), one_column, JUDGE[:100], TEST[:20], 1, judge=judge, training=BRIEF)
+    assert card.finding == "uncertain"
+
+
+def test_unseen_categories_and_gaps_that_the_judge_never_saw() -> None:
+    frame = pd.DataFrame(FIT, columns=list("abcde"))
+    frame["a"] = np.where(frame["a"] > 0, "high", "low")
+    frame.loc[:50, "c"] = np.nan
+
+    def model(rows: pd.DataFrame) -> np.ndarray:
+        return one_column(rows[["b", "b"]].to_numpy())
+
+    explainer = l2x.Explainer(model, 1, training=BRIEF).fit(frame)
+    test = frame[100:200].copy()
+    test.iloc[0, 0], test.iloc[1, 2] = "new", np.nan
+    with pytest.warns(UserWarning, match="did not have"):
+        card = l2x.report_card(explainer, model, frame[200:400], test, training=BRIEF)
+    assert card["stability"]["noise"].value > 0
+
+
+def test_arguments_are_checked(judge: FittedValue, fitted: l2x.Explainer) -> None:
+    def card(subject: Any, k: int | None = None, **options: Any) -> ReportCard:
+        return l2x.report_card(subject, one_column, JUDGE, TEST, k, training=BRIEF, **options)
+
+    explanation = fitted.explain(TEST)
+    assert card(explanation, 2, judge=judge).k == 2
+    assert card([explanation, fitted.explain(TEST, k=3)], judge=judge).k == 1
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        (np.ones((1000, 5)), {}, "Cannot judge a ndarray"),
+        (explanation, {"truth": np.ones(5)}, r"truth has the shape \(5,\); expected \(1000, 5\)"),
+        (explanation, {"exact": fitted.q_}, "pass them too, truth="),
+        (explanation, {"randomised": random_model(one_column, FIT)}, "not the model"),
+    ]
+    for subject, options, message in wrong:
+        with pytest.raises(l2x.InputError, match=message):
+            card(subject, **options)
+    narrow = l2x.metrics.fit_judge(lambda X: one_column(X[:, :2]), JUDGE[:, :3], 1, training=BRIEF)
+    with pytest.raises(l2x.InputError, match="judge= reads 3 features, the explanation has 5"):
+        card(explanation, judge=narrow)
+    of_means = l2x.metrics.fit_judge(lambda X: X[:, 0], JUDGE, 1, training=BRIEF)
+    with pytest.raises(l2x.InputError, match="another kind of model"):
+        card(explanation, judge=of_means)

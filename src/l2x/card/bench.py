@@ -20,6 +20,8 @@ from l2x.values import FittedValue
 
 BITS = 1 / np.log(2)
 CHANCE = 0x6368616E6365
+# Bits below which there is nothing to know about the answer: it hardly varies.
+NOTHING = 0.005
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,19 @@ class Bench:
         found = selectable_units(self.view, self.X_test)
         return np.ones_like(self.explanation.mask) if found is None else found
 
-    @property
+    @cached_property
     def available(self) -> float:
         """All there is to know, in nats: I(X; Y), or half the variance of standardised means."""
         if not self.classifies:
-            return 0.5 * float(self.answers.shape[1])
+            target = self.judge.value.response.encode(self.answers)
+            return 0.5 * float(target.var(dim=0, correction=0).sum())
         bits = entropy_bits(self.answers.mean(axis=0)) - entropy_bits(self.answers).mean()
         return float(bits / BITS)
+
+    def share(self, bits: Estimate) -> Estimate:
+        """Of all there is to know; no figure where that is nothing."""
+        there = self.available * BITS
+        return bits.scaled(1 / there) if there >= NOTHING else Estimate(float("nan"))
 
     def agreement(self, guesses: Array, answers: Array | None = None) -> Estimate:
         """The share of rows with the model's own answer; for regression, R²."""

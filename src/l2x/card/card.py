@@ -31,6 +31,8 @@ class Entry:
     @property
     def text(self) -> str:
         """The figure and its interval, as they are printed."""
+        if self.estimate.value != self.estimate.value:  # NaN: there is no such figure
+            return "–"
         shown = f"{self.estimate.value:,.{self.digits}f}"
         if self.estimate.low != self.estimate.low:  # NaN: no interval
             return shown

@@ -16,6 +16,9 @@ from l2x.rows import ask
 # The verdict's limit: how much of all there is to know about the answer the places may tell. Chosen on
 # development draws (docs/report-card.md): our recipe was at 0.004, the weakest cheater at 0.096.
 TOLERANCE = 0.03
+# A judge that misses more than this share even with everything selected, or saw fewer rows, acquits nobody.
+MOST_MISSED = 0.25
+FEWEST_ROWS = 30
 # At most so many rows of X_train teach the readers of the places.
 READER_ROWS = 50_000
 
@@ -36,7 +39,7 @@ def encoding_part(bench: Bench) -> tuple[Part, Finding, str]:
         *_mask_only(bench, boot, train_masks, train_answers, masks, answers),
     ]
     gain, control = boot.mean(meter.gain * BITS), boot.mean(meter.control * BITS)
-    share = gain.scaled(1 / max(bench.available * BITS, 1e-12))
+    share = bench.share(gain)
     entries += [
         Entry(
             "encode_meter",
@@ -52,20 +55,23 @@ def encoding_part(bench: Bench) -> tuple[Part, Finding, str]:
     entries.append(
         Entry("missed", "  the judge misses, bits", Estimate(missed), "even with everything selected")
     )
-    finding = finding_of(share, gain=gain, control=control, missed=missed)
-    verdict = _verdict(finding, share, missed / max(bench.available * BITS, 1e-12))
-    return Part("encoding", "Encoding", entries), finding, verdict
+    missed_share = bench.share(Estimate(missed)).value
+    proven = gain.low > max(abs(control.low), abs(control.high), missed)
+    finding = finding_of(share, proven=proven, missed=missed_share, rows=len(masks))
+    return Part("encoding", "Encoding", entries), finding, _verdict(finding, share, missed_share, len(masks))
 
 
-def finding_of(share: Estimate, *, gain: Estimate, control: Estimate, missed: float) -> Finding:
+def finding_of(share: Estimate, *, proven: bool, missed: float, rows: int) -> Finding:
     """Above the limit, below it, or neither with 95 % confidence.
 
-    What fitting noise (`control`) or a weak judge (`missed`) could explain is not held against anybody.
+    What fitting noise or a weak judge could explain is not `proven`, and not held against anybody; nor does
+    a judge acquit that `missed` much itself, or saw few rows.
     """
-    if share.high <= TOLERANCE:
+    if share.low > TOLERANCE and proven:
+        return "encodes"
+    if share.high <= TOLERANCE and missed <= MOST_MISSED and rows >= FEWEST_ROWS:
         return "none"
-    proven = gain.low > max(abs(control.low), abs(control.high), missed)
-    return "encodes" if share.low > TOLERANCE and proven else "uncertain"
+    return "uncertain"
 
 
 def _reader_rows(bench: Bench) -> tuple[tuple[Any, Array, Array], tuple[Any, Array, Array]]:
@@ -102,7 +108,12 @@ def _mask_only(
     ]
 
 
-def _verdict(finding: Finding, share: Estimate, missed: float) -> str:
+def _verdict(finding: Finding, share: Estimate, missed: float, rows: int) -> str:
+    if np.isnan(share.value):
+        return (
+            "UNCERTAIN: the model's answer hardly varies on these rows: there is nothing to know, nothing "
+            "that features could explain or encode. Measure on rows with different answers."
+        )
     told = f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}] of what there is to know about the answer"
     if finding == "encodes":
         return (
@@ -114,12 +125,15 @@ def _verdict(finding: Finding, share: Estimate, missed: float) -> str:
             f"No encoding found: the choice of features tells {told} beyond their values "
             f"(limit {TOLERANCE:.0%})."
         )
-    if share.low > TOLERANCE:
+    begin = f"UNCERTAIN: which features are selected seems to tell {told} beyond their values"
+    if rows < FEWEST_ROWS:
+        return f"{begin}, but {rows} rows are too few to tell: measure on more."
+    if share.low > TOLERANCE or missed > MOST_MISSED:
         return (
-            f"UNCERTAIN: which features are selected seems to tell {told}, but the judge misses {missed:.1%} "
-            "even with everything selected. Fit it longer or on more rows before you trust the explanation."
+            f"{begin}, but the judge misses {missed:.1%} even with everything selected. Fit it longer or on "
+            "more rows before you trust the explanation."
         )
     return (
-        f"UNCERTAIN: which features are selected may tell {told} beyond their values. That neither exceeds "
-        f"the limit of {TOLERANCE:.0%} nor stays below it: measure on more rows, or fit the judge on more."
+        f"{begin}. That neither exceeds the limit of {TOLERANCE:.0%} nor stays below it: measure on more "
+        "rows, or fit the judge on more."
     )

@@ -13,10 +13,12 @@ from l2x.card.card import ReportCard
 from l2x.card.encoding import encoding_part
 from l2x.card.parts import cost_part, fidelity_part, information_part, judge_part, stability_part, truth_part
 from l2x.card.subject import subject_of
-from l2x.explanation import Array
+from l2x.errors import InputError
+from l2x.explanation import Array, Explanation
 from l2x.features.columns import Columns
 from l2x.metrics.bootstrap import Bootstrap
 from l2x.metrics.judge import fit_judge
+from l2x.objective import Gaussian
 from l2x.rows import ask
 from l2x.training import TrainingPlan
 from l2x.values import FittedValue, SubsetValue
@@ -59,6 +61,7 @@ def report_card(
     black_box = as_black_box(model)
     view = subject.explanation.view or Columns().fit(X_test)
     X_test = view.check(X_test)
+    _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)
     plan = training or view.plan
     started = time.perf_counter()
     answers = ask(black_box, view, X_test, progress=False)
@@ -66,6 +69,10 @@ def report_card(
     judge = judge or fit_judge(
         black_box, X_train, subject.explanation.k, features=view, training=plan, seed=seed + 1_000_003
     )
+    response = judge.value.response
+    kind = (isinstance(response, Gaussian), response.outputs)
+    if kind != (black_box.task == "regression", answers.shape[1]):
+        raise InputError("judge= was fitted to another kind of model; fit one to this model (fit_judge).")
     bench = Bench(
         black_box=black_box,
         view=view,
@@ -102,3 +109,23 @@ def report_card(
         parts=parts,
         curve=curve,
     )
+
+
+def _check_options(
+    shape: tuple[int, ...], truth: Any, exact: Any, randomised: Any, judge: FittedValue | None
+) -> None:
+    """What the user brings must fit the (n, d) explanations, before any work is done."""
+    if exact is not None and truth is None:
+        raise InputError("exact= says what the true features are worth: pass them too, truth=.")
+    if truth is not None and np.shape(truth) != shape:
+        raise InputError(f"truth has the shape {np.shape(truth)}; expected {shape}, rows x features.")
+    if not (randomised is None or isinstance(randomised, Explanation) or hasattr(randomised, "explain")):
+        raise InputError(
+            "randomised takes an explainer that was fitted to the random model, not the model: "
+            "Explainer(random_model(...), k).fit(X)."
+        )
+    if judge is not None and judge.view.d != shape[1]:
+        raise InputError(
+            f"judge= reads {judge.view.d} features, the explanation has {shape[1]}; fit it with "
+            "fit_judge(..., features=explainer.features_)."
+        )

@@ -76,7 +76,7 @@ def information_part(bench: Bench) -> tuple[Part, list[tuple[int, Estimate]]]:
     entries = [
         Entry("captured", "captured, bits", captured, "a lower bound, by the judge"),
         Entry("available", "there are, bits", Estimate(bench.available * BITS)),
-        Entry("share", "share", captured.scaled(1 / max(bench.available * BITS, 1e-12))),
+        Entry("share", "share", bench.share(captured)),
     ]
     return Part("information", "Information about the answer", entries), curve
 

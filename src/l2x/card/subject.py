@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from l2x.errors import InputError
@@ -44,8 +44,12 @@ def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
     if not members:
         raise InputError("There is nothing to judge: give an explainer or an explanation.")
     first = members[0]
+    for member in members:
+        if not isinstance(member, Explanation) and not hasattr(member, "explain"):
+            kind = type(member).__name__
+            raise InputError(f"Cannot judge a {kind}: give an explainer, or what it returned for X_test.")
     if isinstance(first, Explanation):
-        source, seconds, explanation = None, None, _checked(first, X)
+        source, seconds, explanation = None, None, _checked(first, X, k or first.k)
     else:
         source = first
         k = getattr(first, "k", None) if k is None else k
@@ -57,7 +61,9 @@ def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
         if seconds < SET_UP:
             explanation, seconds = _timed(first, X, k)
     others = [
-        _checked(other, X) if isinstance(other, Explanation) else other.explain(X, explanation.k)
+        _checked(other, X, explanation.k)
+        if isinstance(other, Explanation)
+        else other.explain(X, explanation.k)
         for other in members[1:]
     ]
     return Subject(name or _name(first), explanation, others, source, seconds)
@@ -70,12 +76,12 @@ def _timed(method: Any, X: Any, k: int) -> tuple[Explanation, float]:
     return explanation, time.perf_counter() - started
 
 
-def _checked(explanation: Explanation, X: Any) -> Explanation:
+def _checked(explanation: Explanation, X: Any, k: int) -> Explanation:
     if len(explanation) != len(X):
         raise InputError(
             f"The explanation is of {len(explanation)} rows, X_test has {len(X)}: give the same rows."
         )
-    return explanation
+    return replace(explanation, k=k)  # the same ranking, cut after k
 
 
 def _name(method: Any) -> str:

@@ -72,6 +72,19 @@ class Cells:
         places = enumerate(frame.columns)
         return frame_of([self._series(frame[name], matrix[:, place], place) for place, name in places], X)
 
+    def with_numbers(self, X: Any, matrix: Array) -> Any:
+        """X with the numeric columns of `matrix`; categories stay, unseen ones too."""
+        if isinstance(X, np.ndarray):
+            array = matrix.copy()
+            array[:, list(self.levels)] = X[:, list(self.levels)]
+            return array
+        frame = nw.from_native(X, eager_only=True)
+        columns = [
+            frame[name] if place in self.levels else self._series(frame[name], matrix[:, place], place)
+            for place, name in enumerate(frame.columns)
+        ]
+        return frame_of(columns, X)
+
     def filled(self, X: Any, mask: Array, fill: Array, chosen: Array) -> Any:
         """X where the mask, (n, d), holds; elsewhere the cells of row `chosen` (n,) of the numbers `fill`.
 

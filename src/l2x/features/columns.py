@@ -164,8 +164,7 @@ class Columns(View):
     def jitter(self, X: Any, rng: np.random.Generator) -> Any:
         matrix = self.numbers(X)
         noise = JITTER * self.scaling_.scale * rng.standard_normal(matrix.shape)
-        noise[:, list(self.levels_)] = 0  # there is nothing between two categories
-        return self.table(X, matrix + noise)
+        return self.cells_.with_numbers(X, matrix + noise)  # there is nothing between two categories
 
     def selector(self, outputs: int, **options: Any) -> nn.Module:
         return ColumnSelector(self.d, **(self.selector_inputs() | options))

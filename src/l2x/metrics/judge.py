@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from sklearn.base import clone
 
 from l2x.blackbox import as_black_box
 from l2x.features.columns import Columns
@@ -26,14 +27,16 @@ def fit_judge(
 ) -> FittedValue:
     """EVAL-X (Jethani et al. 2021): a q that random subsets taught, so that no selection can pass it a code.
 
-    Give it rows that were not used to train the explainers it judges.
+    Give it rows that were not used to train the explainers it judges. `features` may be a fitted view, such
+    as `explainer.features_`: the judge then reads tables as the explainer does, and takes the same ones.
     """
     features = features or Columns()
+    view = features if hasattr(features, "names_") else clone(features).fit(X)
     plan = training or features.plan
     device = torch.device("cpu")
     data = prepare(
         as_black_box(model),
-        features,
+        view,
         X,
         responses,
         k=k,

@@ -130,4 +130,6 @@ def _entry(card: ReportCard, part: str, key: str) -> Entry | None:
 
 
 def _fact(entry: Entry) -> str:
+    if entry.estimate.value != entry.estimate.value:  # NaN: there is no such figure
+        return "–"
     return f"{100 * entry.estimate.value:.1f} %"
