@@ -68,8 +68,9 @@ def table(records: Sequence[Record], name: str) -> Table:
     figures = FIGURES | {"the model, the rest removed": ("fidelity", own)}
     rows = [["encoding", *(_findings(some) for some in found.values())]]
     for title, (part, key) in figures.items():
-        if any(part in record["parts"] for some in found.values() for record in some):
-            rows.append([title, *(_over_seeds(some, part, key) for some in found.values())])
+        cells = [_over_seeds(some, part, key) for some in found.values()]
+        if set(cells) != {"–"}:
+            rows.append([title, *cells])
     return ["", *(LABELS[method] for method in found)], rows
 
 
