@@ -73,4 +73,9 @@ def arrow_cells(column: Any) -> pa.Array:
 
 def _keys(cells: pa.Array) -> pa.Array:
     """What categories are compared by: text, so that 1, 1.0 and "1" of another file are one category."""
-    return cells.cast(pa.string())
+    text = cells.cast(pa.string())
+    if not pa.types.is_floating(cells.type):
+        return text
+    # Arrow writes large floats as 1e+10, unlike integers.
+    whole = pc.and_(pc.equal(pc.floor(cells), cells), pc.less_equal(pc.abs(cells), 2.0**53))
+    return pc.if_else(whole, pc.if_else(whole, cells, 0.0).cast(pa.int64()).cast(pa.string()), text)
