@@ -279,7 +279,16 @@ ERRORS: dict[str, tuple[list[object], str]] = {
     "explain k": (["explain", "tree.l2x", "test.csv", "--k", 9], "k = 9 but there are 5"),
     "out is a folder": (["explain", "tree.l2x", "test.csv", "-o", "folder.csv"], "it is a folder"),
     "out in no folder": (["explain", "tree.l2x", "test.csv", "-o", "no/out.csv"], "no folder 'no'"),
-    "out is data": (["explain", "tree.l2x", "test.csv", "-o", "./test.csv"], "OUT is DATA"),
+    "out is data": (["explain", "tree.l2x", "test.csv", "-o", "./test.csv"], "'test.csv' is DATA"),
+    "explainer is data": (
+        ["fit", "cli_models:tree", "test.csv", "--k", 1, "-o", "test.csv"],
+        "'test.csv' is DATA: write to another file"),
+    "report is data": (
+        ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "link.csv"],
+        "'link.csv' is DATA"),
+    "report is explainer": (
+        ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "tree.l2x"],
+        "'tree.l2x' is FILE"),
     "out of what kind": (["explain", "tree.l2x", "test.csv", "-o", "out.xlsx"], "neither a .csv nor"),
     "columns missing": (["explain", "tree.l2x", "lacking.csv", "-o", "out.csv"], "fitted on: b, d; it has"),
     "no rows": (["explain", "tree.l2x", "header.csv", "-o", "out.csv"], "has no rows"),
@@ -299,12 +308,16 @@ def test_errors_are_one_sentence_and_nothing_is_lost(folder: Folder, case: str) 
     Path("lacking.csv").write_text("a,c,e,label\n1,2,3,0\n")
     Path("cli_broken.py").write_text("1 / 0\n")
     Path("folder.csv").mkdir(exist_ok=True)
+    if not Path("link.csv").exists():
+        Path("link.csv").symlink_to("test.csv")
     Path("x.l2x").write_text("older")
     Path("out.csv").write_text("older")
     before = folder.files()
+    inputs = [Path(name).read_bytes() for name in ("test.csv", "tree.l2x")]
     arguments, sentence = ERRORS[case]
     assert sentence in folder.fails(*arguments)
     assert folder.files() == before
+    assert [Path(name).read_bytes() for name in ("test.csv", "tree.l2x")] == inputs
     assert Path("x.l2x").read_text() == Path("out.csv").read_text() == "older"
 
 

@@ -82,7 +82,7 @@ def evaluate(
     if report is not None:
         from l2x.scale.tables import check_writable
 
-        check_writable(report)
+        check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
     view = explainer.features_ if isinstance(explainer.features_, TextView) else None
     known = text_categories(explainer, columns)
     frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None, categories=known)

@@ -268,8 +268,12 @@ def replacing(path: Path, *, folder: Path | None = None) -> Iterator[IO[bytes]]:
         raise
 
 
-def check_writable(path: Path) -> None:
-    """Fail now rather than after an hour of work, if nothing can be written to `path`."""
+def check_writable(path: Path, *, inputs: Mapping[str, Path] | None = None) -> None:
+    """Fail now rather than after an hour of work, if nothing can be written to `path`, or if it is one of the
+    `inputs`, by what the user calls them."""
+    for name, read in (inputs or {}).items():
+        if path.exists() and read.exists() and path.samefile(read):
+            raise InputError(f"'{path}' is {name}: write to another file, or {name} would be lost.")
     file = _beside(path)
     file.close()
     Path(file.name).unlink()
