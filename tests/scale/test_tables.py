@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from l2x.errors import InputError
@@ -110,6 +111,14 @@ def test_a_sample_of_a_csv_is_what_pandas_reads(tmp_path: Path, monkeypatch: pyt
     pd.testing.assert_frame_equal(sample, pd.read_csv(tmp_path / "t.csv"))
     assert sample["code"].dtype == np.int64
     assert isinstance(sample["flag"][200], float)  # NaN, not None
+
+
+def test_decimals_are_numbers_unless_they_are_copied(tmp_path: Path) -> None:
+    cells = pa.array([1, None, 3]).cast(pa.decimal128(21, 2))
+    pa.parquet.write_table(pa.table({"d": cells, "copy": cells}), tmp_path / "t.parquet")
+    (batch,) = Table(tmp_path / "t.parquet").batches(["d"], text=["copy"])
+    assert batch.column("d").equals(pa.array([1.0, None, 3.0]))
+    assert batch.column("copy").equals(cells)
 
 
 def test_an_index_that_pandas_wrote_is_not_a_feature(tmp_path: Path) -> None:

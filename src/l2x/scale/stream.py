@@ -195,7 +195,8 @@ def match_columns(
     if column is not None:
         raise InputError(f"--column {column}: this explainer reads {view.d} columns, not one of texts.")
     offered = [name for name in table.columns if name not in drop]
-    wanted: list[str] = getattr(view, "column_names_", view.names_)  # groups of columns have other names
+    # Groups of columns have other names; names that are integers in pandas are texts in a file.
+    wanted = [str(name) for name in getattr(view, "column_names_", view.names_)]
     missing = [name for name in wanted if name not in offered]
     if missing and not getattr(view, "has_names_", True):
         offered = [name for name in offered if name not in keep]
@@ -210,7 +211,7 @@ def match_columns(
             f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
             f"it has {some(offered)}."
         )
-    return list(wanted), [name for name in offered if name not in wanted and name not in keep]
+    return wanted, [name for name in offered if name not in wanted and name not in keep]
 
 
 def text_categories(explainer: Explainer, columns: Sequence[str]) -> dict[str, Sequence[str]]:

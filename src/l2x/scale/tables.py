@@ -136,8 +136,9 @@ class Table:
                     skip -= file.metadata.row_group(first).num_rows
                     first += 1
                 groups = range(first, file.num_row_groups)
+                decimal = [name for name in wanted if name not in text and self._is_decimal(name)]
                 for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
-                    yield batch.select(wanted).slice(skip)
+                    yield _with_floats(batch.select(wanted).slice(skip), decimal)
                     skip = max(0, skip - len(batch))
             return
         as_text = text | set(categories)
@@ -154,6 +155,9 @@ class Table:
                 for batch in reader:
                     yield _with_gaps(batch.slice(skip), gaps)
                     skip = max(0, skip - len(batch))
+
+    def _is_decimal(self, name: str) -> bool:
+        return bool(pa.types.is_decimal(self._schema.field(name).type))
 
 
 def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
@@ -371,6 +375,14 @@ def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
     if as_text:
         return pa.string()
     return pa.float64() if pa.types.is_integer(guessed) or pa.types.is_null(guessed) else guessed
+
+
+def _with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Columns of decimals are numbers to compute with; pandas would make objects of them."""
+    for name in names:
+        cells = batch.column(name).cast(pa.float64())
+        batch = batch.set_column(batch.schema.get_field_index(name), name, cells)
+    return batch
 
 
 def _with_gaps(batch: pa.RecordBatch, gaps: Mapping[str, pa.Array]) -> pa.RecordBatch:
