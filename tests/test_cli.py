@@ -35,6 +35,10 @@ line = LinearRegression().fit(X.to_numpy(), 3 * X["a"] + X["b"])
 def failing(frame):
     raise RuntimeError("the model [bold]broke[/bold] half-way")
 
+def by_place(frame):
+    p = np.where(frame["city"].isna(), 0.1, 0.5) + 0.4 * (frame["zip"] == "01234")
+    return np.stack([1 - p, p], axis=1)
+
 def three_classes(frame):
     return np.full((len(frame), 3), 1 / 3)
 """
@@ -236,6 +240,26 @@ def test_evaluate_tells_a_good_selection_from_a_random_one(folder: Folder) -> No
     assert figures["judge"]["selection"] > 0.9 > figures["judge"]["random_mean"]
     assert figures["rows_per_second"] > 0
     assert "can be gamed" in figures["note"]
+
+
+def test_csv_and_parquet_of_one_table_are_one_table(folder: Folder, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    cells = {"zip": ["01234", "00501"], "city": ["Bonn", None], "time": ["12:30", "13:30"]}
+    frame = pd.DataFrame({name: rng.choice(np.array(few, object), 200) for name, few in cells.items()})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    saved = tmp_path / "place.l2x"
+    folder.run("fit", "cli_models:by_place", tmp_path / "t.parquet", "--k", 1, "-o", saved, "--quick", "-q")
+    figures, results = [], []
+    for kind in ("csv", "parquet"):
+        data, out = tmp_path / f"t.{kind}", tmp_path / f"out.{kind}"
+        told = folder.run("evaluate", saved, "cli_models:by_place", data, "--json", "-q")
+        folder.run("explain", saved, data, "-o", out, "-q")
+        found = json.loads(told.stdout)
+        figures.append({name: found[name] for name in ("selection", "complement", "captured_bits")})
+        results.append(pd.read_csv(out) if kind == "csv" else pd.read_parquet(out))
+    assert figures[0] == figures[1]
+    assert (results[0]["feature_1"] == results[1]["feature_1"].astype(str)).all()
 
 
 def test_evaluate_writes_a_report_card(folder: Folder) -> None:
