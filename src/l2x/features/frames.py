@@ -62,12 +62,13 @@ def _array(X: Any) -> Array:
     return array
 
 
-def place_of(column: str | int, names: Sequence[str], asked_by: str) -> int:
+def place_of(column: str | int, names: Sequence[str | int], asked_by: str) -> int:
     """The position of a column given by name or position; `asked_by` says in the error who named it."""
-    if column in names:  # pandas' names may be integers, too
-        return list(names).index(column)  # type: ignore[arg-type]
-    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(names):
-        return column
+    if not isinstance(column, bool):  # which is an integer, too
+        if column in names:  # pandas' names may be integers
+            return names.index(column)
+        if isinstance(column, int) and 0 <= column < len(names):
+            return column
     raise InputError(f"{asked_by} names the column {column!r}; the table's columns are {some(names)}.")
 
 
