@@ -186,16 +186,15 @@ def read_sample(
     batches = table.batches((), text=columns) if as_text else table.batches(columns, categories=categories)
     frame: pd.DataFrame = sample_rows(batches, rows, seed=seed).to_pandas(ignore_metadata=True)
     if table.format == "csv" and not as_text:
-        for name in columns:
-            if name in table.integer_columns and _all_whole(frame[name]):
-                frame[name] = frame[name].astype(np.int64)
-            elif frame[name].dtype == object:  # texts or booleans, with None where some are missing
-                frame[name] = frame[name].where(frame[name].notna(), np.nan)
+        integers = set(table.integer_columns) & set(columns)
+        frame = frame.astype({name: np.int64 for name in integers if _all_whole(frame[name])})
+        for name in frame.columns[frame.dtypes == object]:  # texts or booleans, None where some are missing
+            frame[name] = frame[name].where(frame[name].notna(), np.nan)
     return frame
 
 
 def _all_whole(column: pd.Series[Any]) -> bool:
-    """Whether a column holds integers only, none of them missing; objects are texts on request."""
+    """Whether a column, read as floats or as text, holds integers only, none of them missing."""
     if column.dtype != np.float64:
         return False
     values = column.to_numpy()
