@@ -188,7 +188,8 @@ def read_sample(
     if table.format == "csv" and not as_text:
         integers = set(table.integer_columns) & set(columns)
         frame = frame.astype({name: np.int64 for name in integers if _all_whole(frame[name])})
-        for name in frame.columns[frame.dtypes == object]:  # texts or booleans, None where some are missing
+        objects = [name for name in columns if frame[name].dtype == object]
+        for name in objects:  # texts or booleans, with None where some are missing
             frame[name] = frame[name].where(frame[name].notna(), np.nan)
     return frame
 
