@@ -35,6 +35,10 @@ line = LinearRegression().fit(X.to_numpy(), 3 * X["a"] + X["b"])
 def failing(frame):
     raise RuntimeError("the model [bold]broke[/bold] half-way")
 
+def by_place(frame):
+    p = np.where(frame["city"].isna(), 0.1, 0.5) + 0.4 * (frame["zip"] == "01234")
+    return np.stack([1 - p, p], axis=1)
+
 def three_classes(frame):
     return np.full((len(frame), 3), 1 / 3)
 """
@@ -238,6 +242,26 @@ def test_evaluate_tells_a_good_selection_from_a_random_one(folder: Folder) -> No
     assert "can be gamed" in figures["note"]
 
 
+def test_csv_and_parquet_of_one_table_are_one_table(folder: Folder, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    cells = {"zip": ["01234", "00501"], "city": ["Bonn", None], "time": ["12:30", "13:30"]}
+    frame = pd.DataFrame({name: rng.choice(np.array(few, object), 200) for name, few in cells.items()})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    saved = tmp_path / "place.l2x"
+    folder.run("fit", "cli_models:by_place", tmp_path / "t.parquet", "--k", 1, "-o", saved, "--quick", "-q")
+    figures, results = [], []
+    for kind in ("csv", "parquet"):
+        data, out = tmp_path / f"t.{kind}", tmp_path / f"out.{kind}"
+        told = folder.run("evaluate", saved, "cli_models:by_place", data, "--json", "-q")
+        folder.run("explain", saved, data, "-o", out, "-q")
+        found = json.loads(told.stdout)
+        figures.append({name: found[name] for name in ("selection", "complement", "captured_bits")})
+        results.append(pd.read_csv(out) if kind == "csv" else pd.read_parquet(out))
+    assert figures[0] == figures[1]
+    assert (results[0]["feature_1"] == results[1]["feature_1"].astype(str)).all()
+
+
 def test_evaluate_writes_a_report_card(folder: Folder) -> None:
     arguments = ("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--quick", "-q", "--report")
     said = folder.run(*arguments, "card.html").stdout
@@ -279,7 +303,16 @@ ERRORS: dict[str, tuple[list[object], str]] = {
     "explain k": (["explain", "tree.l2x", "test.csv", "--k", 9], "k = 9 but there are 5"),
     "out is a folder": (["explain", "tree.l2x", "test.csv", "-o", "folder.csv"], "it is a folder"),
     "out in no folder": (["explain", "tree.l2x", "test.csv", "-o", "no/out.csv"], "no folder 'no'"),
-    "out is data": (["explain", "tree.l2x", "test.csv", "-o", "./test.csv"], "OUT is DATA"),
+    "out is data": (["explain", "tree.l2x", "test.csv", "-o", "./test.csv"], "'test.csv' is DATA"),
+    "explainer is data": (
+        ["fit", "cli_models:tree", "test.csv", "--k", 1, "-o", "test.csv"],
+        "'test.csv' is DATA: write to another file"),
+    "report is data": (
+        ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "link.csv"],
+        "'link.csv' is DATA"),
+    "report is explainer": (
+        ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "tree.l2x"],
+        "'tree.l2x' is FILE"),
     "out of what kind": (["explain", "tree.l2x", "test.csv", "-o", "out.xlsx"], "neither a .csv nor"),
     "columns missing": (["explain", "tree.l2x", "lacking.csv", "-o", "out.csv"], "fitted on: b, d; it has"),
     "no rows": (["explain", "tree.l2x", "header.csv", "-o", "out.csv"], "has no rows"),
@@ -299,12 +332,16 @@ def test_errors_are_one_sentence_and_nothing_is_lost(folder: Folder, case: str) 
     Path("lacking.csv").write_text("a,c,e,label\n1,2,3,0\n")
     Path("cli_broken.py").write_text("1 / 0\n")
     Path("folder.csv").mkdir(exist_ok=True)
+    if not Path("link.csv").exists():
+        Path("link.csv").symlink_to("test.csv")
     Path("x.l2x").write_text("older")
     Path("out.csv").write_text("older")
     before = folder.files()
+    inputs = [Path(name).read_bytes() for name in ("test.csv", "tree.l2x")]
     arguments, sentence = ERRORS[case]
     assert sentence in folder.fails(*arguments)
     assert folder.files() == before
+    assert [Path(name).read_bytes() for name in ("test.csv", "tree.l2x")] == inputs
     assert Path("x.l2x").read_text() == Path("out.csv").read_text() == "older"
 
 

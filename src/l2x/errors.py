@@ -63,7 +63,7 @@ def require(module: str, *, extra: str) -> ModuleType:
         raise MissingExtraError(message) from error
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[object]) -> str:
     """At most five names, so that an error stays one sentence."""
-    shown = ", ".join(names[:5])
+    shown = ", ".join(map(str, names[:5]))
     return shown if len(names) <= 5 else f"{shown}, ... ({len(names)} in all)"

@@ -18,6 +18,7 @@ from l2x.blackbox import BlackBox, as_black_box, batches
 from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
+from l2x.features.texts import TextView
 from l2x.features.view import Array, View
 from l2x.objective import Gaussian, Response
 from l2x.rows import TrainingRows, prepare
@@ -149,7 +150,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             from l2x.scale.tables import Table, known_columns, read_sample
 
             table = Table(Path(X))
-            X = read_sample(table, known_columns(table, self._black_box().columns), rows, seed=self.seed)
+            columns = known_columns(table, self._black_box().columns)
+            X = read_sample(table, columns, rows, seed=self.seed, as_text=isinstance(self.features, TextView))
         features = self.features or Columns()
         plan = self.training or features.plan
         sampler = self.sampler or PlackettLuce()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +14,7 @@ import torch
 from scipy.sparse import csr_array
 
 import l2x
-from l2x.features import Columns
+from l2x.features import ColumnGroups, Columns
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [10, 20, 30], "c": [5.0, 5.0, 5.0]}, index=[7, 8, 9])
 FRAMES = [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME, preserve_index=False)]
@@ -62,6 +65,13 @@ def test_arrays() -> None:
         (np.array([[1.0, 2.0], [np.inf, 1.0]]), "Row 1, column 'x0' is inf"),
         (pd.DataFrame({"a": [f"id {i}" for i in range(200)]}), "Column 'a' is another category in each"),
         (pd.DataFrame({"a": pd.to_datetime(["2024-01-01"])}), "Column 'a' is Datetime.*numbers and categ"),
+        (pd.DataFrame({"a": [date(2024, 1, 1)]}), "Column 'a' is date32.*numbers or text, or drop it"),
+        (pd.DataFrame({"a": [Decimal(1)]}), "Column 'a' is decimal128"),
+        (pd.DataFrame({"a": pd.Categorical(pd.to_datetime(["2024-01-01"]))}), "Column 'a' is timestamp"),
+        (pd.DataFrame({"a": pd.cut([1.0, 2.0], 2)}), "Column 'a' is pandas.interval"),
+        (pd.DataFrame({"a": [b"x"]}), "Column 'a' is binary"),
+        (pd.DataFrame({"a": [[1, 2]]}), "Column 'a' is list"),
+        (pd.DataFrame([[1.0]], columns=pd.MultiIndex.from_tuples([("a", "b")])), "several levels.*'a', 'b'"),
         (np.array([[1j]]), "Complex"),
         (csr_array((2, 2)), r"sparse.*X.toarray\(\)"),
     ],
@@ -69,6 +79,43 @@ def test_arrays() -> None:
 def test_bad_tables(X: object, message: str) -> None:
     with pytest.raises(l2x.InputError, match=message):
         Columns().fit(X)
+
+
+def test_what_is_nothing_like_the_categories_of_training_is_refused_by_name() -> None:
+    view = Columns().fit(pd.DataFrame({"c": ["a", "b"]}))
+    for cells in ([[1], [2]], [b"a", b"\xff"]):
+        with pytest.raises(l2x.InputError, match=r"Column 'c' is (list|binary).*had categories there"):
+            view.encode(pa.table({"c": cells}))
+
+
+def test_decimals_of_an_arrow_table_are_numbers() -> None:
+    table = pa.table({"d": pa.array([1, 2, 5, 6]).cast(pa.decimal128(21, 2))})
+    view = Columns().fit(table)
+    assert not view.levels_
+    removed = view.remove(table, np.zeros((4, 1), dtype=bool))
+    assert removed.schema == table.schema
+    assert removed["d"].to_pylist() == [Decimal("3.50")] * 4
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [2, 0, 1]])
+def test_names_may_be_integers(names: list[int]) -> None:
+    X = pd.DataFrame(np.arange(12.0).reshape(4, 3) % 5, columns=names)
+    view = Columns(categorical=[2]).fit(X)
+    assert list(view.levels_) == [names.index(2)]  # by name, before position
+    groups = ColumnGroups({"g": [0, 1]}).fit(X)
+    assert sorted(map(str, groups.names_)) == ["2", "g"]
+    nothing = np.zeros((4, 3), dtype=bool)
+    for fitted in (view, Columns().fit(X)):
+        assert list(fitted.remove(X, nothing)) == names
+        assert list(fitted.check(X[[1, 2, 0]])) == names
+        # A file has texts for names.
+        assert torch.equal(
+            fitted.encode(fitted.check(X.rename(columns=str)[["0", "1", "2"]])), fitted.encode(X)
+        )
+    with pytest.raises(l2x.InputError, match="categorical names the column 7; the table's columns are"):
+        Columns(categorical=[7]).fit(X)
+    with pytest.raises(l2x.InputError, match="missing: 2"):
+        view.check(X[[0, 1]])
 
 
 def test_wrong_options() -> None:

@@ -174,6 +174,37 @@ def test_only_journals_are_touched(fitted: l2x.Explainer, frame: pd.DataFrame, t
         explain_table(explain, source, busy)
 
 
+@pytest.mark.parametrize("groups", [{}, {"when": ["time", "day"]}])
+def test_a_csv_gives_what_the_frame_gives(tmp_path: Path, groups: dict[str, list[str | int]]) -> None:
+    rng = np.random.default_rng(0)
+    looks = {
+        "zip": ["01234", "00501"],
+        "time": ["12:30", "13:30"],
+        "flag": ["True", "False"],
+        "day": ["2024-01-01", "2024-02-01"],
+        "city": ["Bonn", None],
+    }
+    frame = pd.DataFrame({name: rng.choice(np.array(cells, object), 200) for name, cells in looks.items()})
+    frame["branch"] = rng.choice([7, 30_000_000_000], 200)
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        p = np.where(X["zip"] == "01234", 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    plan = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
+    view = l2x.ColumnGroups(groups, columns=l2x.Columns(categorical=["branch"]))
+    explainer = l2x.Explainer(model, k=2, features=view, training=plan).fit(frame)
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    frame.to_parquet(tmp_path / "in.parquet")
+    results = []
+    for name in ("in.csv", "in.parquet"):
+        (batch,) = (explain := BatchExplainer(explainer, list(frame))).batches(Table(tmp_path / name))
+        result, unseen = explain.explained(batch)
+        assert not unseen
+        results.append(result)
+    assert results[0].equals(results[1])
+
+
 def test_unseen_categories_are_counted_over_all_batches(tiny: l2x.TrainingPlan, tmp_path: Path) -> None:
     frame = pd.DataFrame({"c": ["a", "b"] * 100, "x": np.arange(200.0)})
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from l2x.errors import InputError
 from l2x.scale import tables
-from l2x.scale.tables import Table, check_writable, replacing, sample_rows, table_writer
+from l2x.scale.tables import Table, check_writable, read_sample, replacing, sample_rows, table_writer
 
 
 def write(frame: pd.DataFrame, path: Path) -> Table:
@@ -83,6 +84,41 @@ def test_text_columns_of_a_csv_are_copied_as_they_stand(tmp_path: Path) -> None:
     (batch,) = Table(tmp_path / "t.csv").batches(["a"], text=["id", "day"])
     assert batch.column("id").to_pylist() == ["007", "NA"]
     assert batch.column("day").to_pylist() == ["2024-01-02", "2024-01-03"]
+
+
+def test_a_category_of_a_csv_may_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('c,copy,b\nred,red,true\n,,\nNA,NA,NA\n"",null,false\n')
+    (batch,) = Table(tmp_path / "t.csv").batches(["c", "b"], text=["copy"])
+    assert batch.column("c").to_pylist() == ["red", None, None, None]
+    assert batch.column("b").to_pylist() == [True, None, None, False]
+    assert batch.column("copy").to_pylist() == ["red", "", "NA", "null"]
+
+
+def test_known_categories_of_a_csv_are_texts_whatever_they_look_like(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("zip,time,land\n01234,12:30,NA\n,NA,\n00501,13:30,DE\n")
+    known = {"zip": ["01234"], "time": ["12:30"], "land": ["NA", "DE"]}
+    (batch,) = Table(tmp_path / "t.csv").batches(["zip", "time", "land"], categories=known)
+    assert batch.column("zip").to_pylist() == ["01234", None, "00501"]
+    assert batch.column("time").to_pylist() == ["12:30", None, "13:30"]
+    assert batch.column("land").to_pylist() == ["NA", None, "DE"]  # Namibia, once it is known
+
+
+def test_a_sample_of_a_csv_is_what_pandas_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CSV_BLOCK", 1024)
+    head = "code,gap,half,flag,name\n"
+    (tmp_path / "t.csv").write_text(head + "1,1,1,true,a\n" * 200 + "2,,0.5,,\n" + "3,3,3,false,b\n")
+    sample = read_sample(Table(tmp_path / "t.csv"), ["code", "gap", "half", "flag", "name"], 1000, seed=0)
+    pd.testing.assert_frame_equal(sample, pd.read_csv(tmp_path / "t.csv"))
+    assert sample["code"].dtype == np.int64
+    assert isinstance(sample["flag"][200], float)  # NaN, not None
+
+
+def test_decimals_are_numbers_unless_they_are_copied(tmp_path: Path) -> None:
+    cells = pa.array([1, None, 3]).cast(pa.decimal128(21, 2))
+    pa.parquet.write_table(pa.table({"d": cells, "copy": cells}), tmp_path / "t.parquet")
+    (batch,) = Table(tmp_path / "t.parquet").batches(["d"], text=["copy"])
+    assert batch.column("d").equals(pa.array([1.0, None, 3.0]))
+    assert batch.column("copy").equals(cells)
 
 
 def test_an_index_that_pandas_wrote_is_not_a_feature(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def evaluate(
     from l2x.artifact import load
     from l2x.features.texts import TextView
     from l2x.metrics.evaluation import evaluate as measure
-    from l2x.scale.stream import match_columns
+    from l2x.scale.stream import match_columns, text_categories
     from l2x.scale.tables import Table, read_sample
 
     black_box = load_black_box(model)
@@ -82,9 +82,10 @@ def evaluate(
     if report is not None:
         from l2x.scale.tables import check_writable
 
-        check_writable(report)
+        check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
     view = explainer.features_ if isinstance(explainer.features_, TextView) else None
-    frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None)
+    known = text_categories(explainer, columns)
+    frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None, categories=known)
     plan = training_plan(view, paper=False, quick=quick, progress=not quiet)
     figures = measure(
         explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan if judge else None

@@ -54,7 +54,6 @@ def explain(
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
     from l2x.artifact import load
-    from l2x.errors import InputError
     from l2x.scale.stream import BatchExplainer, explain_table, match_columns
     from l2x.scale.tables import Table, check_writable, format_of
 
@@ -70,9 +69,7 @@ def explain(
         show_first(batches, table, head)
         return
     format_of(output)
-    if output.exists() and output.samefile(data):
-        raise InputError(f"OUT is DATA, '{data}': choose another name, or the rows would be lost.")
-    check_writable(output)
+    check_writable(output, inputs={"DATA": data, "FILE": file})
     started, heard = time.perf_counter(), list[int]()
     with rows_bar(visible=not quiet) as report:
 

@@ -31,7 +31,7 @@ def show_first(explain: Any, table: Table, head: int) -> None:
     for title in ["row", *explain.keep, *(f"{rank + 1}." for rank in range(len(features)))]:
         grid.add_column(title, overflow="fold")
     view = explain.explainer.features_
-    names: list[str] = getattr(view, "column_names_", view.names_)
+    names = map(str, getattr(view, "column_names_", view.names_))
     position = dict(zip(names, explain.columns, strict=True))
     for i, (row, picked) in enumerate(zip(batch.to_pylist(), explained.to_pylist(), strict=True)):
         chosen = [_with_value(picked[name], row, position) for name in features]

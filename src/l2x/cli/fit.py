@@ -85,7 +85,7 @@ def fit(
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)
-    check_writable(output)
+    check_writable(output, inputs={"DATA": data, "MODEL": Path(model)})
     black_box = load_black_box(model)
     view = _text_view(features)
     if view is None and column is not None:

@@ -71,6 +71,19 @@ def arrow_cells(column: Any) -> pa.Array:
     return cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
 
 
+def can_be_levels(kind: pa.DataType) -> bool:
+    """Whether cells of this Arrow type are plain values, which `Levels` and an artifact can hold."""
+    types = pa.types
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    return bool(text or number or types.is_null(kind))
+
+
 def _keys(cells: pa.Array) -> pa.Array:
     """What categories are compared by: text, so that 1, 1.0 and "1" of another file are one category."""
-    return cells.cast(pa.string())
+    text = cells.cast(pa.string())
+    if not pa.types.is_floating(cells.type):
+        return text
+    # Arrow writes large floats as 1e+10, unlike integers.
+    whole = pc.and_(pc.equal(pc.floor(cells), cells), pc.less_equal(pc.abs(cells), 2.0**53))
+    return pc.if_else(whole, pc.if_else(whole, cells, 0.0).cast(pa.int64()).cast(pa.string()), text)

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from l2x.errors import InputError
-from l2x.features.categories import UNSEEN, Levels, arrow_cells
-from l2x.features.frames import floats, frame_of, is_categorical, replaced
+from l2x.features.categories import UNSEEN, Levels, arrow_cells, can_be_levels
+from l2x.features.frames import floats, frame_of, is_categorical, not_taken, replaced
 from l2x.features.view import Array
 
 # A column of more categories than this, no two rows alike, is no category.
@@ -93,11 +93,12 @@ class Cells:
         if isinstance(X, np.ndarray):
             return np.where(mask, X, self._array(fill)[chosen])
         frame = nw.from_native(X, eager_only=True)
-        if not self.levels and all(dtype == nw.Float64 for dtype in frame.schema.values()):
+        schema = frame.schema.items()  # narwhals makes no table of numbers with names that are integers
+        if not self.levels and all(dtype == nw.Float64 and isinstance(name, str) for name, dtype in schema):
             return self.table(X, np.where(mask, frame.to_numpy(), fill[chosen]))
         columns = [
-            replaced(frame[name], self._values(fill[:, place], place), np.where(mask[:, place], -1, chosen))
-            for place, name in enumerate(frame.columns)
+            replaced(column, self._values(fill[:, place], place), np.where(mask[:, place], -1, chosen))
+            for place, column in enumerate(frame.iter_columns())
         ]
         return frame_of(columns, X)
 
@@ -105,8 +106,8 @@ class Cells:
         matrix = X if X.dtype.kind == "f" else X.astype(np.float64)
         if self.levels:
             matrix = matrix.astype(np.float64)
-            for place, levels in self.levels.items():
-                matrix[:, place] = levels.codes(arrow_cells(X[:, place]))
+            for place in self.levels:
+                matrix[:, place] = self._codes(X[:, place], place)
         return matrix
 
     def _of_frame(self, X: Any) -> Array:
@@ -124,10 +125,19 @@ class Cells:
             except (TypeError, ValueError):  # a nullable type with a missing cell: column by column
                 pass
         matrix = np.empty((len(frame), len(schema)))
-        for place, (name, _) in enumerate(schema):
-            levels, column = self.levels.get(place), frame[name]
-            matrix[:, place] = floats(column) if levels is None else levels.codes(arrow_cells(column))
+        for place, column in enumerate(frame.iter_columns()):  # frame[name] is a row where names are integers
+            matrix[:, place] = self._codes(column, place) if place in self.levels else floats(column)
         return matrix
+
+    def _codes(self, column: Any, place: int) -> Array:
+        """Codes of the categories; lists and bytes, which are nothing like one, are refused by name."""
+        cells = arrow_cells(column)
+        try:
+            return self.levels[place].codes(cells)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise InputError(
+                f"Column '{self.names[place]}' is {cells.type}, but the training rows had categories there."
+            ) from error
 
     def _array(self, matrix: Array) -> Array:
         """Numbers with the codes of an array's categorical columns turned back into what they stand for."""
@@ -155,6 +165,9 @@ class Cells:
 def _levels(X: Any, place: int, name: str, most: int) -> Levels:
     column = X[:, place] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, place]
     cells = arrow_cells(column)
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    if not can_be_levels(kind):
+        raise not_taken(name, getattr(kind, "extension_name", kind))
     levels = Levels.of(cells, most)
     if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
         raise InputError(

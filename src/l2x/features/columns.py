@@ -278,11 +278,13 @@ class Columns(View):
             if len(frame.columns) != self.d:
                 raise InputError(f"The table has {len(frame.columns)} columns; expected {self.d}.")
             return X
-        missing = [name for name in self.names_ if name not in frame.columns]
-        extra = [name for name in frame.columns if name not in self.names_]
+        # What is an integer in pandas is a text in a file.
+        given, wanted = {str(name): name for name in frame.columns}, [str(name) for name in self.names_]
+        missing = [name for name in wanted if name not in given]
+        extra = [name for name in given if name not in wanted]
         if missing or extra:
             parts = [f"missing: {some(missing)}"] * bool(missing) + [f"not expected: {some(extra)}"] * bool(
                 extra
             )
             raise InputError(f"The table's columns are not those of fitting ({'; '.join(parts)}).")
-        return frame.select(self.names_).to_native()
+        return frame.select([nw.col(given[name]) for name in wanted]).to_native()

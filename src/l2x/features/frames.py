@@ -35,6 +35,11 @@ def native(X: Any) -> Any:
         raise InputError(f"Expected a table, got {type(X).__name__}.")
     if len(frame) == 0 or len(frame.columns) == 0:
         raise InputError(f"The table is empty: {len(frame)} rows, {len(frame.columns)} columns.")
+    if nested := [name for name in frame.columns if isinstance(name, tuple)]:
+        raise InputError(
+            f"The table's columns have names in several levels, such as {nested[0]}; give each one name: "
+            "X.columns = ['_'.join(map(str, name)) for name in X.columns]."
+        )
     return X
 
 
@@ -57,12 +62,13 @@ def _array(X: Any) -> Array:
     return array
 
 
-def place_of(column: str | int, names: Sequence[str], asked_by: str) -> int:
+def place_of(column: str | int, names: Sequence[str | int], asked_by: str) -> int:
     """The position of a column given by name or position; `asked_by` says in the error who named it."""
-    if column in names:
-        return names.index(str(column))
-    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(names):
-        return column
+    if not isinstance(column, bool):  # which is an integer, too
+        if column in names:  # pandas' names may be integers
+            return names.index(column)
+        if isinstance(column, int) and 0 <= column < len(names):
+            return column
     raise InputError(f"{asked_by} names the column {column!r}; the table's columns are {some(names)}.")
 
 
@@ -72,8 +78,14 @@ def is_categorical(name: str, dtype: Any) -> bool:
         return False
     if isinstance(dtype, CATEGORICAL):
         return True
-    raise InputError(
-        f"Column '{name}' is {dtype}; Columns takes numbers and categories. Turn it into numbers, or drop it."
+    raise not_taken(name, dtype)
+
+
+def not_taken(name: str, kind: Any) -> InputError:
+    """A column of dates, lists and the like: what would a vector for each of them say?"""
+    return InputError(
+        f"Column '{name}' is {kind}; Columns takes numbers and categories. "
+        "Turn it into numbers or text, or drop it."
     )
 
 
@@ -89,7 +101,7 @@ def replaced(column: Any, values: Sequence[Any], places: Array) -> Any:
     own, fill = _alike(column, [None if is_missing(value) else value for value in values])
     both = nw.concat([own.to_frame(), fill.to_frame()], how="vertical")
     index = np.where(places < 0, np.arange(len(places)), len(own) + places)
-    return both[column.name][index]
+    return both[:, 0][index]
 
 
 def frame_of(columns: Sequence[Any], X: Any) -> Any:
@@ -112,7 +124,9 @@ def _alike(column: Any, values: list[Any]) -> tuple[Any, Any]:
     if column.implementation.is_pyarrow():  # which has several types of text
         import pyarrow as pa
 
-        fill = pa.chunked_array([pa.array(values, own.type)])
+        decimal = pa.types.is_decimal(own.type)
+        cells = pa.array(values, pa.float64()).cast(own.type) if decimal else pa.array(values, own.type)
+        fill = pa.chunked_array([cells])
         return column, nw.from_native(fill, series_only=True).alias(name)
     if isinstance(column.dtype, nw.Enum):  # which may lack a category of the training rows
         known = column.dtype.categories

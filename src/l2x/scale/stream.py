@@ -19,6 +19,7 @@ from l2x.artifact import as_bytes
 from l2x.errors import InputError, some
 from l2x.explainer import Explainer, warn_unseen
 from l2x.explanation import Explanation
+from l2x.features.categories import Levels
 from l2x.features.texts import TextView
 from l2x.scale.journal import Journal
 from l2x.scale.tables import Table, table_writer
@@ -60,7 +61,8 @@ class BatchExplainer:
         if self.of_texts:  # a text stays as it is, even if it looks like a number
             texts = [*self.columns, *self.keep]
             return table.batches((), text=texts, batch_rows=batch_rows or TEXT_ROWS, skip=skip)
-        return table.batches(self.columns, text=self.keep, batch_rows=batch_rows, skip=skip)
+        known = text_categories(self.explainer, self.columns)
+        return table.batches(self.columns, text=self.keep, categories=known, batch_rows=batch_rows, skip=skip)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         result, unseen = self.explained(batch)
@@ -193,7 +195,8 @@ def match_columns(
     if column is not None:
         raise InputError(f"--column {column}: this explainer reads {view.d} columns, not one of texts.")
     offered = [name for name in table.columns if name not in drop]
-    wanted: list[str] = getattr(view, "column_names_", view.names_)  # groups of columns have other names
+    # Groups of columns have other names; names that are integers in pandas are texts in a file.
+    wanted = [str(name) for name in getattr(view, "column_names_", view.names_)]
     missing = [name for name in wanted if name not in offered]
     if missing and not getattr(view, "has_names_", True):
         offered = [name for name in offered if name not in keep]
@@ -208,7 +211,19 @@ def match_columns(
             f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
             f"it has {some(offered)}."
         )
-    return list(wanted), [name for name in offered if name not in wanted and name not in keep]
+    return wanted, [name for name in offered if name not in wanted and name not in keep]
+
+
+def text_categories(explainer: Explainer, columns: Sequence[str]) -> dict[str, Sequence[str]]:
+    """The categories that are texts to the explainer, by the table's column: in a CSV they may look like
+    numbers, times or booleans."""
+    view = getattr(explainer.features_, "columns_", explainer.features_)
+    levels: Mapping[int, Levels] = getattr(view, "levels_", {})
+    return {
+        columns[place]: level.values
+        for place, level in levels.items()
+        if all(isinstance(value, str) for value in level.values)
+    }
 
 
 def text_column(table: Table, column: str | None, *, others: Sequence[str] = ()) -> str:

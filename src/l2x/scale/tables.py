@@ -6,13 +6,14 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Format = Literal["csv", "parquet"]
+# The categories, in text, that are known of columns.
+Categories = Mapping[str, Collection[str]]
 
 # Rows at a time: enough that the overhead of one batch is lost in its work, fewer where rows are wide,
 # so that a batch of float64 stays below 8 MiB.
@@ -77,6 +80,11 @@ class Table:
         types = {name: self._schema.field(name).type for name in self.columns}
         return [n for n, t in types.items() if pa.types.is_string(t) or pa.types.is_large_string(t)]
 
+    @property
+    def integer_columns(self) -> list[str]:
+        """Those that hold integers; in a CSV, as far as its first block says."""
+        return [name for name in self.columns if pa.types.is_integer(self._schema.field(name).type)]
+
     def require(self, names: Iterable[str], option: str) -> None:
         """Every name must be a column: an option with a typing mistake must not pass in silence."""
         known = [*self.columns, *self.index_columns]
@@ -89,6 +97,7 @@ class Table:
         columns: Sequence[str],
         *,
         text: Sequence[str] = (),
+        categories: Categories | None = None,
         batch_rows: int | None = None,
         skip: int = 0,
     ) -> Iterator[pa.RecordBatch]:
@@ -96,12 +105,14 @@ class Table:
         `text`.
 
         Columns in `text` are copied, not computed with: from a CSV they come as the characters in the
-        file, so that 007 stays 007.
+        file, so that 007 stays 007. In the others an empty field, NA and the like are missing cells, and
+        those in `categories` are texts, whatever they look like; a category that is known is never missing.
         """
         wanted = list(dict.fromkeys([*columns, *text]))
         batch_rows = batch_rows or max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(wanted))))
         with _reading(self.path):
-            for batch in self._blocks(wanted, set(text) - set(columns), batch_rows, skip):
+            blocks = self._blocks(wanted, set(text) - set(columns), categories or {}, batch_rows, skip)
+            for batch in blocks:
                 for start in range(0, len(batch), batch_rows):
                     yield batch.slice(start, batch_rows)
 
@@ -115,7 +126,7 @@ class Table:
         return share
 
     def _blocks(
-        self, wanted: list[str], text: set[str], batch_rows: int, skip: int
+        self, wanted: list[str], text: set[str], categories: Categories, batch_rows: int, skip: int
     ) -> Iterator[pa.RecordBatch]:
         if self.format == "parquet":
             # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
@@ -125,18 +136,28 @@ class Table:
                     skip -= file.metadata.row_group(first).num_rows
                     first += 1
                 groups = range(first, file.num_row_groups)
+                decimal = [name for name in wanted if name not in text and self._is_decimal(name)]
                 for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
-                    yield batch.select(wanted).slice(skip)
+                    yield _with_floats(batch.select(wanted).slice(skip), decimal)
                     skip = max(0, skip - len(batch))
             return
-        types = {name: _csv_type(self._schema.field(name).type, name in text) for name in wanted}
+        as_text = text | set(categories)
+        types = {name: _csv_type(self._schema.field(name).type, name in as_text) for name in wanted}
         options = pa.csv.ConvertOptions(include_columns=wanted, column_types=types)
+        gaps = {
+            name: pa.array([cell for cell in options.null_values if cell not in categories.get(name, ())])
+            for name in wanted
+            if pa.types.is_string(types[name]) and name not in text
+        }
         with pa.OSFile(str(self.path)) as source:
             self._source = source
             with pa.csv.open_csv(source, convert_options=options, **_csv_options(self.format)) as reader:
                 for batch in reader:
-                    yield batch.slice(skip)
+                    yield _with_gaps(batch.slice(skip), gaps)
                     skip = max(0, skip - len(batch))
+
+    def _is_decimal(self, name: str) -> bool:
+        return bool(pa.types.is_decimal(self._schema.field(name).type))
 
 
 def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
@@ -150,12 +171,35 @@ def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str]
 
 
 def read_sample(
-    table: Table, columns: Sequence[str], rows: int, *, seed: int, as_text: bool = False
+    table: Table,
+    columns: Sequence[str],
+    rows: int,
+    *,
+    seed: int,
+    as_text: bool = False,
+    categories: Categories | None = None,
 ) -> pd.DataFrame:
-    """At most `rows` rows, drawn at random, in memory that does not grow with the table."""
-    batches = table.batches((), text=columns) if as_text else table.batches(columns)
+    """At most `rows` rows, drawn at random, in memory that does not grow with the table.
+
+    Of a CSV, as pandas would have read them: models are picky about integers and about what is missing.
+    """
+    batches = table.batches((), text=columns) if as_text else table.batches(columns, categories=categories)
     frame: pd.DataFrame = sample_rows(batches, rows, seed=seed).to_pandas(ignore_metadata=True)
+    if table.format == "csv" and not as_text:
+        integers = set(table.integer_columns) & set(columns)
+        frame = frame.astype({name: np.int64 for name in integers if _all_whole(frame[name])})
+        objects = [name for name in columns if frame[name].dtype == object]
+        for name in objects:  # texts or booleans, with None where some are missing
+            frame[name] = frame[name].where(frame[name].notna(), np.nan)
     return frame
+
+
+def _all_whole(column: pd.Series[Any]) -> bool:
+    """Whether a column, read as floats or as text, holds integers only, none of them missing."""
+    if column.dtype != np.float64:
+        return False
+    values = column.to_numpy()
+    return bool(((values % 1 == 0) & (np.abs(values) <= 2**53)).all())  # above, floats are no exact integers
 
 
 def sample_rows(batches: Iterable[pa.RecordBatch], n: int, *, seed: int) -> pa.Table:
@@ -228,8 +272,12 @@ def replacing(path: Path, *, folder: Path | None = None) -> Iterator[IO[bytes]]:
         raise
 
 
-def check_writable(path: Path) -> None:
-    """Fail now rather than after an hour of work, if nothing can be written to `path`."""
+def check_writable(path: Path, *, inputs: Mapping[str, Path] | None = None) -> None:
+    """Fail now rather than after an hour of work, if nothing can be written to `path`, or if it is one of the
+    `inputs`, by what the user calls them."""
+    for name, read in (inputs or {}).items():
+        if path.exists() and read.exists() and path.samefile(read):
+            raise InputError(f"'{path}' is {name}: write to another file, or {name} would be lost.")
     file = _beside(path)
     file.close()
     Path(file.name).unlink()
@@ -327,6 +375,25 @@ def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
     if as_text:
         return pa.string()
     return pa.float64() if pa.types.is_integer(guessed) or pa.types.is_null(guessed) else guessed
+
+
+def _with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Columns of decimals are numbers to compute with; pandas would make objects of them."""
+    for name in names:
+        cells = batch.column(name).cast(pa.float64())
+        batch = batch.set_column(batch.schema.get_field_index(name), name, cells)
+    return batch
+
+
+def _with_gaps(batch: pa.RecordBatch, gaps: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Texts that stand for a missing cell become nulls, column by column; pyarrow itself does all or none."""
+    for name, spellings in gaps.items():
+        cells = batch.column(name)
+        missing = pc.is_in(cells, value_set=spellings)
+        if missing.true_count:
+            cells = pc.if_else(missing, pa.scalar(None, cells.type), cells)
+            batch = batch.set_column(batch.schema.get_field_index(name), name, cells)
+    return batch
 
 
 @contextmanager
