@@ -156,3 +156,14 @@ def test_noise_is_small_and_seeded() -> None:
     moved = view.jitter(X, np.random.default_rng(1)) - X
     assert moved.std(axis=0) == pytest.approx(0.05 * X.std(axis=0), rel=0.1)
     assert (moved == view.jitter(X, np.random.default_rng(1)) - X).all()
+
+
+def test_noise_for_frames_with_integer_names() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)))
+    frame[2] = np.where(frame[2] > 0, "yes", "no")
+    view = Columns().fit(frame)
+    noisy = view.jitter(frame, np.random.default_rng(0))
+    assert list(noisy.columns) == [0, 1, 2]
+    assert noisy[2].tolist() == frame[2].tolist()
+    assert 0 < np.abs(noisy[0] - frame[0]).max() < 1
+    assert view.table(frame, view.numbers(frame))[2].tolist() == frame[2].tolist()

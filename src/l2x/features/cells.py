@@ -67,10 +67,10 @@ class Cells:
         if isinstance(X, np.ndarray):
             return self._array(matrix)
         frame = nw.from_native(X, eager_only=True)
-        if not self.levels:
+        if not self.levels and all(isinstance(name, str) for name in frame.columns):
             return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
-        places = enumerate(frame.columns)
-        return frame_of([self._series(frame[name], matrix[:, place], place) for place, name in places], X)
+        columns = enumerate(frame.iter_columns())
+        return frame_of([self._series(column, matrix[:, place], place) for place, column in columns], X)
 
     def with_numbers(self, X: Any, matrix: Array) -> Any:
         """X with the numeric columns of `matrix`; categories stay, unseen ones too."""
@@ -80,8 +80,8 @@ class Cells:
             return array
         frame = nw.from_native(X, eager_only=True)
         columns = [
-            frame[name] if place in self.levels else self._series(frame[name], matrix[:, place], place)
-            for place, name in enumerate(frame.columns)
+            column if place in self.levels else self._series(column, matrix[:, place], place)
+            for place, column in enumerate(frame.iter_columns())
         ]
         return frame_of(columns, X)
 
