@@ -278,3 +278,23 @@ def test_arguments_are_checked(judge: FittedValue, fitted: l2x.Explainer) -> Non
     of_means = l2x.metrics.fit_judge(lambda X: X[:, 0], JUDGE, 1, training=BRIEF)
     with pytest.raises(l2x.InputError, match="another kind of model"):
         card(explanation, judge=of_means)
+
+
+def test_a_code_in_a_text_that_its_networks_cannot_read() -> None:
+    # Word networks take the maximum over positions: they do not see which place was selected.
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["good", "bad", "film", "seen"], 8)) for _ in range(600)]
+
+    def model(some: list[str]) -> np.ndarray:
+        more = np.array([text.split().count("good") - text.split().count("bad") for text in some])
+        p = 1 / (1 + np.exp(-3.0 * more))
+        return np.stack([1 - p, p], axis=1)
+
+    view = l2x.Words(length=8).fit(texts)
+    cheat = ByPosition(model, features=view, seed=0)
+    plan = l2x.TrainingPlan(value=Phase(150, 1e-2, batch_size=100), evaluations=3, progress=False)
+    card = l2x.report_card(cheat, model, texts[:400], texts[400:], 1, training=plan)
+    assert card["encoding"]["mask_only"].value > 0.99
+    assert card["encoding"]["own_reader"].value > 0.99
+    assert card["encoding"]["share"].low > 0.2
+    assert card.finding != "none"

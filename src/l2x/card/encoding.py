@@ -10,7 +10,7 @@ from l2x.card.bench import BITS, Bench
 from l2x.card.card import Entry, Finding, Part
 from l2x.explanation import Array
 from l2x.metrics.bootstrap import Bootstrap, Estimate
-from l2x.metrics.encoding import encode_meter, mask_only_classes
+from l2x.metrics.encoding import encode_meter
 from l2x.rows import ask
 
 # The verdict's limit: how much of all there is to know about the answer the places may tell. Chosen on
@@ -36,7 +36,7 @@ def encoding_part(bench: Bench) -> tuple[Part, Finding, str]:
         Entry(
             "own_reader", f"{bench.measure} of a reader of these selections", read, "naive: a code helps it"
         ),
-        *_mask_only(bench, boot, train_masks, train_answers, masks, answers),
+        *_places_alone(bench, boot, meter.places, answers),
     ]
     gain, control = boot.mean(meter.gain * BITS), boot.mean(meter.control * BITS)
     share = bench.share(gain)
@@ -88,22 +88,15 @@ def _reader_rows(bench: Bench) -> tuple[tuple[Any, Array, Array], tuple[Any, Arr
     return (X, bench.subject.explain(X).mask, answers), (bench.X_test, explanation.mask, bench.answers)
 
 
-def _mask_only(
-    bench: Bench, boot: Bootstrap, train_masks: Array, train_answers: Array, masks: Array, answers: Array
-) -> list[Entry]:
+def _places_alone(bench: Bench, boot: Bootstrap, places: Array, answers: Array) -> list[Entry]:
     """What the places tell without any value."""
+    read = bench.agreement(bench.as_answers(places), answers)
     if not bench.classifies:
-        from sklearn.linear_model import Ridge
-
-        guesses = np.asarray(Ridge().fit(train_masks, train_answers).predict(masks)).reshape(len(masks), -1)
-        return [
-            Entry("mask_only", "R² of the places alone", bench.agreement(guesses, answers), "0 is chance")
-        ]
-    classes, predicted = answers.argmax(axis=1), train_answers.argmax(axis=1)
-    read = mask_only_classes(train_masks, predicted, masks)
-    usual = np.bincount(predicted).argmax()
+        return [Entry("mask_only", "R² of the places alone", read, "0 is chance")]
+    classes = answers.argmax(axis=1)
+    usual = np.bincount(classes).argmax()
     return [
-        Entry("mask_only", "accuracy of the places alone", boot.mean(read == classes)),
+        Entry("mask_only", "accuracy of the places alone", read),
         Entry("majority", "  the most frequent class", boot.mean(classes == usual), "chance"),
     ]
 

@@ -110,9 +110,9 @@ class Setting:
                 self.model, self.k, features=self.features, training=self.paper_plan, seed=seed
             )
             return theirs.fit(self.train)
-        ours = self.method("l2x", seed)
         if name == "position":
-            return baselines.ByPosition(self.model, features=ours.features_, seed=seed)
+            return baselines.ByPosition(self.model, features=self.judge.view, seed=seed)
+        ours = self.method("l2x", seed)
         if name == "prediction":
             return baselines.ByPrediction(ours.q_, features=ours.features_)
         some = ours.features_.take(ours.features_.check(self.train), slice(0, 2000))

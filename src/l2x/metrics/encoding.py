@@ -8,6 +8,8 @@ Y is not independent of [E(X) = S] given X_S (Puli, Nguyen and Ranganath 2024). 
 
 E KL(g1 || g0) is the encode-meter. Dealing keeps how often each subset is seen, so that g1 has no other
 advantage; g0 sees fresh deals in every batch, which leaves g1 a slight disadvantage rather than an advantage.
+A network may be blind to places (one that takes the maximum over a text is): where a plain regression on the
+mask alone reads the answer better than g1, it stands for g1.
 """
 
 from __future__ import annotations
@@ -23,12 +25,15 @@ from torch import Tensor, nn
 
 from l2x.errors import InputError
 from l2x.explanation import Array
+from l2x.objective import Gaussian, Response
 from l2x.rows import Rows, split
 from l2x.training import History, TrainingPlan, optimise
 from l2x.values import FittedValue, NetworkValue, log_value
 
 # The readers start from the judge, which knows values already: a quarter of its steps, a third of its rate.
 SHORTER, SLOWER = 4, 3
+# A regression on masks is never surer than this that a class is impossible.
+SMALLEST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -39,13 +44,14 @@ class Encoding:
     gain : log g1 - log g0 of the model's answer. Its mean is the encode-meter's too if both are exact; a g1
         that fits badly lowers it, while it raises the divergence
     control : the gain of a second g0, which reads no code either, over the first: the noise of fitting
-    outputs : of g1, (n, outputs), for those who want to see how well it reads
+    outputs, places : of g1, and of the reader of the mask alone, (n, outputs), to see how well they read
     """
 
     divergence: Array
     gain: Array
     control: Array
     outputs: Array
+    places: Array
 
 
 def encode_meter(
@@ -73,11 +79,31 @@ def encode_meter(
 
     g1, g0 = fitted(dealt=False, seed=seed), fitted(dealt=True, seed=seed)
     control = fitted(dealt=True, seed=seed + 1)
-    outputs = [torch.from_numpy(g.outputs(test_X, test_masks)) for g in (g1, g0, control)]
+    g1_, g0_, control_ = (torch.from_numpy(g.outputs(test_X, test_masks)) for g in (g1, g0, control))
+    places = read_places(masks, answers, test_masks, response)
     target = response.encode(test_answers)
-    log_g1, log_g0, log_control = (response.log_likelihood(o, target).numpy() for o in outputs)
-    divergence = response.divergence(outputs[0], outputs[1]).numpy()
-    return Encoding(divergence, log_g1 - log_g0, log_control - log_g0, outputs[0].numpy())
+    if response.log_likelihood(places, target).mean() > response.log_likelihood(g1_, target).mean():
+        g1_ = places
+    log_g1, log_g0, log_control = (response.log_likelihood(o, target).numpy() for o in (g1_, g0_, control_))
+    divergence = response.divergence(g1_, g0_).numpy()
+    return Encoding(divergence, log_g1 - log_g0, log_control - log_g0, g1_.numpy(), places.numpy())
+
+
+def read_places(masks: Array, answers: Array, test_masks: Array, response: Response) -> Tensor:
+    """What a linear or logistic regression says that sees only which features were selected, (n, outputs)."""
+    if isinstance(response, Gaussian):
+        from sklearn.linear_model import Ridge
+
+        means = Ridge().fit(masks, response.encode(answers).numpy()).predict(test_masks)
+        return torch.from_numpy(np.asarray(means, dtype=np.float32).reshape(len(test_masks), -1))
+    shares = np.full((len(test_masks), answers.shape[1]), SMALLEST)
+    classes = answers.argmax(axis=1)
+    known = np.unique(classes)
+    if len(known) == 1:
+        shares[:, known] = 1.0
+    else:
+        shares[:, known] = _reader_of_masks(masks, classes).predict_proba(test_masks)
+    return torch.from_numpy(np.log(np.maximum(shares, SMALLEST)).astype(np.float32))
 
 
 def rows_of(judge: FittedValue, X: Any, answers: Array) -> Rows:
@@ -158,11 +184,14 @@ def mask_only_classes(
     """The class that a logistic regression guesses from the places alone, for each row."""
     if len(np.unique(train_answers)) == 1:
         return np.full(len(masks), train_answers[0])
+    return np.asarray(_reader_of_masks(train_masks, train_answers, strength).predict(masks))
+
+
+def _reader_of_masks(masks: Array, classes: Array, strength: float = 1.0) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
         # A few steps short of the optimum changes nothing that is read off here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        reader = LogisticRegression(C=strength, max_iter=300).fit(train_masks, train_answers)
-    return np.asarray(reader.predict(masks))
+        return LogisticRegression(C=strength, max_iter=300).fit(masks, classes)
