@@ -13,8 +13,8 @@ from l2x.baselines import RandomK
 from l2x.metrics import posthoc_accuracy
 from l2x.plots.texts import verdict_table
 
-K, ROWS, OTHERS = 10, 12_000, 500
-PHASE = l2x.Phase(300, 5e-3, batch_size=64, averaging=0.95)
+K, ROWS, OTHERS = 10, 8000, 500
+PHASE = l2x.Phase(200, 5e-3, batch_size=64, averaging=0.95)
 PLAN = l2x.TrainingPlan(
     value=PHASE, selector=replace(PHASE, steps=100), evaluations=5, validation_rows=300
 )  # brief: a minute or so
