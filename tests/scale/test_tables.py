@@ -13,7 +13,8 @@ import pytest
 
 from l2x.errors import InputError
 from l2x.scale import tables
-from l2x.scale.tables import Table, check_writable, read_sample, replacing, sample_rows, table_writer
+from l2x.scale.tables import Table, read_sample, sample_rows
+from l2x.scale.writing import check_writable, replacing, table_writer
 
 
 def write(frame: pd.DataFrame, path: Path) -> Table:

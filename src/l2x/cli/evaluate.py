@@ -80,7 +80,7 @@ def evaluate(
     if not quiet:
         note_ignored(ignored, "the explainer")
     if report is not None:
-        from l2x.scale.tables import check_writable
+        from l2x.scale.writing import check_writable
 
         check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
     view = explainer.features_ if isinstance(explainer.features_, TextView) else None

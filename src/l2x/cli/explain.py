@@ -55,7 +55,8 @@ def explain(
     """
     from l2x.artifact import load
     from l2x.scale.stream import BatchExplainer, explain_table, match_columns
-    from l2x.scale.tables import Table, check_writable, format_of
+    from l2x.scale.tables import Table, format_of
+    from l2x.scale.writing import check_writable
 
     explainer = load(file)
     table = Table(data)

@@ -81,7 +81,8 @@ def fit(
         raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
     from l2x.explainer import Explainer
     from l2x.scale.stream import text_column
-    from l2x.scale.tables import Table, check_writable, read_sample
+    from l2x.scale.tables import Table, read_sample
+    from l2x.scale.writing import check_writable
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)

@@ -1,15 +1,11 @@
-"""Tables on disk, CSV and Parquet: read and written a batch at a time, in bounded memory."""
+"""Tables on disk, CSV and Parquet: read a batch at a time, in bounded memory."""
 
 from __future__ import annotations
 
-import csv
-import io
-import os
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +28,6 @@ BATCH_ROWS = 32_768
 BATCH_CELLS = 1 << 20
 # Bytes of CSV parsed at a time; pyarrow guesses the columns' types from the first block.
 CSV_BLOCK = 4 << 20
-# Rows of a Parquet row group.
-GROUP_ROWS = 16 * BATCH_ROWS
 # Bytes of each Parquet column read at a time.
 PARQUET_BUFFER = 1 << 16
 
@@ -236,53 +230,6 @@ def _smallest(
     return table.take(pa.array(chosen)).combine_chunks(), key[chosen]
 
 
-@contextmanager
-def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """`with table_writer(path) as write: write(batch)` - the file appears whole, when the block ends well.
-
-    Until then it is in `folder`, by default that of `path`, and on the same disk.
-    """
-    kind = format_of(path)
-    with replacing(path, folder=folder) as file:
-        writer = _CsvWriter(file) if kind == "csv" else _ParquetWriter(file)
-        yield writer.write
-        writer.close()
-
-
-@contextmanager
-def replacing(path: Path, *, folder: Path | None = None) -> Iterator[IO[bytes]]:
-    """A file in `folder`, by default beside `path`, that takes its place when the block ends well, and
-    vanishes when it does not."""
-    file = _beside(path, folder)
-    try:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-        file.close()
-        # Temporary files are private; a result gets the usual rights.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(file.name, 0o666 & ~umask)
-        os.replace(file.name, path)
-    except BaseException as error:
-        file.close()
-        Path(file.name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _cannot_write(path, error) from error
-        raise
-
-
-def check_writable(path: Path, *, inputs: Mapping[str, Path] | None = None) -> None:
-    """Fail now rather than after an hour of work, if nothing can be written to `path`, or if it is one of the
-    `inputs`, by what the user calls them."""
-    for name, read in (inputs or {}).items():
-        if path.exists() and read.exists() and path.samefile(read):
-            raise InputError(f"'{path}' is {name}: write to another file, or {name} would be lost.")
-    file = _beside(path)
-    file.close()
-    Path(file.name).unlink()
-
-
 def format_of(path: Path) -> Format:
     suffix = path.suffix.lower()
     if suffix == ".csv":
@@ -290,74 +237,6 @@ def format_of(path: Path) -> Format:
     if suffix == ".parquet":
         return "parquet"
     raise InputError(f"'{path}' is neither a .csv nor a .parquet file.")
-
-
-class _ParquetWriter:
-    """Batches gather into row groups: every group costs its readers a piece of metadata and a seek."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.writer: Any = None
-        self.gathered: list[pa.RecordBatch] = []
-        self.rows = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self.gathered.append(batch)
-        self.rows += len(batch)
-        if self.rows >= GROUP_ROWS:
-            self._flush()
-
-    def close(self) -> None:
-        self._flush()
-        if self.writer is not None:
-            self.writer.close()
-
-    def _flush(self) -> None:
-        if not self.gathered:
-            return
-        if self.writer is None:
-            schema = self.gathered[0].schema
-            # Floats hardly repeat: a dictionary of them, and compression, only cost time. The least and the
-            # largest of each group, a quarter of the writing, help nobody to skip a group of results.
-            plain = [field.name for field in schema if pa.types.is_floating(field.type)]
-            results = [field.name for field in schema if pa.types.is_dictionary(field.type)] + plain
-            self.writer = pa.parquet.ParquetWriter(
-                self.file,
-                schema,
-                use_dictionary=[name for name in schema.names if name not in plain],
-                write_statistics=[name for name in schema.names if name not in results],
-                compression={name: "none" if name in plain else "snappy" for name in schema.names},
-            )
-        self.writer.write_table(pa.Table.from_batches(self.gathered))
-        self.gathered, self.rows = [], 0
-
-
-class _CsvWriter:
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.header_written = False
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if not self.header_written:
-            line = io.StringIO()
-            csv.writer(line, lineterminator="\n").writerow(batch.schema.names)
-            self.file.write(line.getvalue().encode())
-            self.header_written = True
-        try:
-            self.file.write(_csv_bytes(batch, quoting="none"))
-        except pa.ArrowInvalid:
-            # pyarrow quotes every text or none: all of them where one holds a comma, quote or newline.
-            self.file.write(_csv_bytes(batch, quoting="needed"))
-
-    def close(self) -> None:
-        pass
-
-
-def _csv_bytes(batch: pa.RecordBatch, *, quoting: str) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    options = pa.csv.WriteOptions(include_header=False, quoting_style=quoting)
-    pa.csv.write_csv(batch, sink, options)
-    return sink.getvalue()
 
 
 def _csv_options(kind: str) -> dict[str, Any]:
@@ -402,19 +281,3 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"Cannot read '{path}': {error}") from error
-
-
-def _beside(path: Path, folder: Path | None = None) -> IO[bytes]:
-    if path.is_dir():
-        raise InputError(f"Cannot write '{path}': it is a folder.")
-    try:
-        return tempfile.NamedTemporaryFile(dir=folder or path.parent, prefix=f".{path.name}.", delete=False)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def _cannot_write(path: Path, error: OSError) -> InputError:
-    reason = error.strerror or str(error)
-    if isinstance(error, FileNotFoundError):
-        reason = f"there is no folder '{path.parent}'"
-    return InputError(f"Cannot write '{path}': {reason}. What was there before is unchanged.")
