@@ -1,0 +1,147 @@
+"""What the golden test trains: every view times every value, 20 steps each, from fixed seeds and inputs."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+import l2x
+from l2x.training import Phase
+
+STEPS = 20
+VALUES = ("surrogate", "model", "joint")
+WORDS = "good bad film plot fine dull actor the a of night love hate boring great scene".split()
+
+
+def plan() -> l2x.TrainingPlan:
+    phase = Phase(STEPS, 5e-3, batch_size=32, averaging=0.9, choose="latest")
+    return l2x.TrainingPlan(value=phase, selector=phase, evaluations=4, progress=False)
+
+
+def numbers() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(120, 5))
+
+
+def frame() -> pd.DataFrame:
+    """Numbers, categories, and missing cells of both."""
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(size=120),
+            "income": rng.normal(size=120),
+            "town": rng.choice(["Ulm", "Bonn", "Jena"], 120),
+            "owner": rng.choice([True, False], 120),
+        }
+    )
+    table.loc[rng.random(120) < 0.2, "income"] = np.nan
+    table.loc[rng.random(120) < 0.2, "town"] = None
+    return table
+
+
+def texts() -> list[str]:
+    rng = np.random.default_rng(3)
+    sentences = [" ".join(rng.choice(WORDS, rng.integers(2, 6))).capitalize() + "." for _ in range(240)]
+    return [" ".join(sentences[2 * i : 2 * i + 2]) for i in range(120)]
+
+
+def images() -> np.ndarray:
+    return np.random.default_rng(4).random((120, 8, 8)).astype(np.float32)
+
+
+def _two(score: np.ndarray) -> np.ndarray:
+    p = 1 / (1 + np.exp(-score))
+    return np.stack([1 - p, p], axis=1)
+
+
+def of_numbers(X: Any) -> np.ndarray:
+    X = np.asarray(X, dtype=float)
+    return _two(3 * X[:, 1] * X[:, 2])
+
+
+def of_frame(X: pd.DataFrame) -> np.ndarray:
+    town = (X["town"] == "Ulm").to_numpy() * 2.0 - 1
+    return _two(town * X["age"].to_numpy() + X["income"].fillna(1.0).to_numpy())
+
+
+def of_texts(X: list[str]) -> np.ndarray:
+    return _two(np.array([2.0 * text.lower().count("good") - text.lower().count("bad") for text in X]))
+
+
+def of_images(X: np.ndarray) -> np.ndarray:
+    return _two(20 * (X[:, :4, :4].mean(axis=(1, 2)) - 0.5))
+
+
+def mean_of_numbers(X: Any) -> np.ndarray:
+    """A regression."""
+    return np.asarray(X, dtype=float)[:, 0] * 3 + 1
+
+
+def problems() -> dict[str, tuple[Any, Any, Any, int]]:
+    """Name -> (view, inputs, model, k)."""
+    words = {"vocabulary": 30}
+    return {
+        "columns": (None, numbers(), of_numbers, 2),
+        "regression": (None, numbers(), mean_of_numbers, 2),
+        "frame": (l2x.Columns(removal="resample"), frame(), of_frame, 2),
+        "groups": (l2x.ColumnGroups({"place": ["town", "owner"]}), frame(), of_frame, 2),
+        "words": (l2x.Words(length=10, **words), texts(), of_texts, 3),
+        "sentences": (l2x.Sentences(length=3, words=6, **words), texts(), of_texts, 1),
+        "patches": (l2x.Patches(size=4), images(), of_images, 1),
+    }
+
+
+def explainers() -> Iterator[tuple[str, l2x.Explainer, Any]]:
+    """Every case, fitted, with its inputs."""
+    for name, (view, X, model, k) in problems().items():
+        for value in VALUES:
+            explainer = l2x.Explainer(model, k, features=view, value=value, training=plan(), seed=5)
+            yield f"{name}/{value}", explainer.fit(X), X
+        relaxed = l2x.ConcreteMax(temperature=0.1)
+        paper = l2x.Explainer.paper(model, k, features=view, training=plan(), sampler=relaxed, seed=5)
+        yield f"{name}/paper", paper.fit(X), X
+
+
+def outcomes() -> dict[str, np.ndarray]:
+    """Scores of 20 rows and held-out losses of every case, computed with one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        found = {}
+        for name, explainer, X in explainers():
+            found[f"{name}/scores"] = explainer.explain(X[:20]).scores
+            found[f"{name}/losses"] = np.array([line["validation_loss"] for line in explainer.history_])
+        return found
+    finally:
+        torch.set_num_threads(threads)
+
+
+def cards() -> dict[str, dict[str, float | None]]:
+    """Every number of the report cards of four explainers, but for the seconds."""
+    found = {}
+    for name, (view, X, model, k) in problems().items():
+        if name in ("columns", "regression", "frame", "words"):
+            explainer = l2x.Explainer(model, k, features=view, training=plan(), seed=5).fit(X)
+            card = l2x.report_card(explainer, model, X[:60], X[60:], training=plan()).to_dict()
+            found[name] = {
+                f"{part}/{key}": estimate["value"]
+                for part, entries in card["parts"].items()
+                for key, estimate in entries.items()
+                if part != "cost"
+            }
+    return found
+
+
+def processor() -> str:
+    """Bits depend on the instructions that a processor has, and on torch's version."""
+    model = platform.processor()
+    if (file := Path("/proc/cpuinfo")).exists():
+        lines = [line.partition(":") for line in file.read_text().splitlines()]
+        model = next((value.strip() for key, _, value in lines if key.startswith("model name")), model)
+    return json.dumps([model, torch.backends.cpu.get_cpu_capability(), torch.__version__])

@@ -1,0 +1,38 @@
+"""Records what test_golden.py expects. Not a test: run it only where the numbers are meant to change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cases
+import numpy as np
+
+HERE = Path(__file__).parent
+
+
+def record_outcomes() -> None:
+    np.savez_compressed(HERE / "outcomes.npz", processor=cases.processor(), **cases.outcomes())
+
+
+def record_artifacts() -> None:
+    """One file of each view, and of each value, as this version saves them."""
+    wanted = {"columns/surrogate", "columns/model", "columns/joint", "regression/surrogate"}
+    wanted |= {f"{view}/surrogate" for view in ("frame", "groups", "words", "sentences", "patches")}
+    for name, explainer, X in cases.explainers():
+        if name in wanted:
+            path = explainer.save(HERE / f"{name.replace('/', '-')}.l2x")
+            explanation = explainer.explain(X[:20])
+            scores = np.take_along_axis(explanation.scores, explanation.indices, axis=1)
+            outcome = {"indices": explanation.indices.tolist(), "scores": scores.astype(float).tolist()}
+            path.with_suffix(".json").write_text(json.dumps(outcome | {"history": len(explainer.history_)}))
+
+
+def record_cards() -> None:
+    (HERE / "cards.json").write_text(json.dumps(cases.cards(), indent=1))
+
+
+if __name__ == "__main__":
+    record_outcomes()
+    record_cards()
+    record_artifacts()
