@@ -42,7 +42,7 @@ bench: $(VENV)/.experiments ## every benchmarks/*.py, one after the other
 
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests examples experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Stamps: one per set of packages, made again when pyproject.toml or constraints.txt change.
 

@@ -17,9 +17,9 @@ import torch
 import l2x
 from l2x import baselines
 from l2x.datasets import imdb
-from l2x.experiments.results import machine
-from l2x.experiments.reviews import WordNetwork
 from l2x.training import Phase
+from l2x_experiments.results import machine
+from l2x_experiments.reviews import WordNetwork
 
 
 def main() -> None:

@@ -28,8 +28,8 @@ import pyarrow.parquet
 import torch
 
 import l2x
-from l2x.experiments.results import machine
 from l2x.training import Phase
+from l2x_experiments.results import machine
 
 COLUMNS, K = 20, 5
 FORWARD_ROWS = 3_000_000
@@ -38,7 +38,7 @@ import json, sys, time
 from pathlib import Path
 from l2x.artifact import load
 from l2x.scale.stream import BatchExplainer, explain_table, match_columns
-from l2x.scale.tables import Table
+from l2x.files.tables import Table
 explainer, table = load(sys.argv[1]), Table(Path(sys.argv[2]))
 explain = BatchExplainer(explainer, match_columns(explainer, table)[0], k=explainer.k)
 started = time.perf_counter()

@@ -12,7 +12,7 @@ from lightgbm import LGBMClassifier
 import l2x
 from l2x.baselines import RandomK
 from l2x.datasets import AdultData, adult
-from l2x.metrics import posthoc_accuracy
+from l2x.evaluation import posthoc_accuracy
 
 
 def explain_people(data: AdultData, *, k: int = 3) -> tuple[l2x.Explainer, l2x.Explanation]:

@@ -19,7 +19,7 @@ from table import explain_tumours
 
 import l2x
 from l2x.baselines import RandomK
-from l2x.metrics import fit_judge, posthoc_accuracy
+from l2x.evaluation import fit_judge, posthoc_accuracy
 from l2x.plots.images import images_html, plot_images
 from l2x.plots.lines import plot_lines
 from l2x.plots.report import SafeHtml, Section, write_report

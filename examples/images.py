@@ -7,8 +7,8 @@ from pathlib import Path
 
 import l2x
 from l2x.datasets import ImageData, mnist, small_digits
-from l2x.experiments.digits import train_digits
-from l2x.metrics import posthoc_accuracy
+from l2x.evaluation import posthoc_accuracy
+from l2x_experiments.digits import train_digits
 
 K, DIGITS = 4, (3, 8)
 PLAN = l2x.TrainingPlan(

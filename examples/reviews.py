@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import l2x
 from l2x.baselines import RandomK
-from l2x.metrics import posthoc_accuracy
+from l2x.evaluation import posthoc_accuracy
 from l2x.plots.texts import verdict_table
 
 K, ROWS, OTHERS = 10, 8000, 500

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 import l2x
 from l2x.cli import app
-from l2x.scale.tables import Table
+from l2x.files.tables import Table
 
 # The label of `linear` hangs on a and b alone; `tree` is told of them by name.
 MODELS = """

@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import l2x
 from l2x.datasets import synthetic
-from l2x.metrics import exact_sets
-from l2x.objective import Categorical
+from l2x.evaluation import exact_sets
+from l2x.likelihood import Categorical
 from l2x.training import Phase
 
 SAMPLERS = [l2x.ConcreteMax(), l2x.RelaxedTopK(), l2x.SoftAttention(), l2x.PlackettLuce(), l2x.Reinforce()]
@@ -101,7 +101,7 @@ def test_multi_class(tiny: l2x.TrainingPlan) -> None:
     random = l2x.Explanation(
         np.random.default_rng(0).random(X.shape), 4, list(X.columns), X, explainer.features_
     )
-    assert explainer.score(X) > l2x.metrics.posthoc_accuracy(model, X, random)
+    assert explainer.score(X) > l2x.evaluation.posthoc_accuracy(model, X, random)
 
 
 def test_regression(tiny: l2x.TrainingPlan) -> None:
@@ -112,7 +112,7 @@ def test_regression(tiny: l2x.TrainingPlan) -> None:
         np.random.default_rng(0).random(X.shape), 3, list(X.columns), X, explainer.features_
     )
     assert explainer.classes_ is None
-    assert explainer.score(X) > l2x.metrics.posthoc_r2(model, X, random)
+    assert explainer.score(X) > l2x.evaluation.posthoc_r2(model, X, random)
 
 
 def test_regression_by_a_function(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:

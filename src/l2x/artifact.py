@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +30,11 @@ from l2x.features.columns import Columns
 from l2x.features.groups import ColumnGroups
 from l2x.features.patches import Patches
 from l2x.features.sentences import Sentences
-from l2x.features.view import Array, View
+from l2x.features.view import View
 from l2x.features.words import Words
-from l2x.objective import Categorical, Gaussian, Response
+from l2x.foundations.arrays import Array
+from l2x.foundations.atomic import write_atomically
+from l2x.likelihood import Categorical, Gaussian, Response
 from l2x.training import Phase, TrainingPlan
 from l2x.values import ModelValue, NetworkValue
 
@@ -56,9 +56,7 @@ SAMPLERS = ("ConcreteMax", "ExactSum", "PlackettLuce", "Reinforce", "RelaxedTopK
 
 def save(explainer: Explainer, path: str | Path) -> Path:
     """Write the fitted explainer; an older file at `path` stays intact until the new one is complete."""
-    path = Path(path)
-    write_atomically(path, as_bytes(explainer))
-    return path
+    return write_atomically(path, as_bytes(explainer))
 
 
 def as_bytes(explainer: Explainer) -> bytes:
@@ -112,29 +110,6 @@ def load(
             raise
         raise ArtifactError(
             f"'{path}' does not hold a complete explainer ({type(error).__name__}: {error})."
-        ) from error
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary file beside `path`, then rename: never half a file, never a lost older one."""
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes private files; a saved result gets the usual rights.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        reason = error.strerror or error
-        raise ArtifactError(
-            f"Cannot write '{path}': {reason}. What was there before is unchanged."
         ) from error
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from l2x.errors import BlackBoxError, InputError, require
+from l2x.foundations.arrays import Array
 
 Task = Literal["classification", "regression"]
-Array = np.ndarray[Any, Any]
 
 # Rows may miss a sum of one by rounding: float32 softmax over 1,000 classes is off by about 1e-5.
 SUM_TOLERANCE = 1e-3
@@ -176,12 +176,6 @@ def load_model(spec: str) -> BlackBox:
     except (ImportError, AttributeError) as error:
         raise InputError(f"Cannot load MODEL '{spec}': {error}.") from error
     return as_black_box(model)
-
-
-def batches(n: int, size: int) -> Iterator[slice]:
-    """Consecutive slices that cover n rows."""
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
 
 
 def _as_array(output: Any) -> Array:

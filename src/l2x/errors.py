@@ -3,7 +3,8 @@
 L2XError
 ├── InputError          data, k or an option that cannot be used        (also a ValueError)
 ├── BlackBoxError       the model raised, or returned no P_m(y|x)       (also a RuntimeError)
-├── ArtifactError       a saved explainer that cannot be read or written (also an OSError)
+├── ArtifactError       a saved explainer that cannot be read           (also an OSError)
+│   └── WriteError      an explainer, a table or a figure that cannot be written
 ├── DataError           a data set that is not here and cannot be fetched (also an OSError)
 ├── MissingExtraError   an optional package is not installed            (also an ImportError)
 └── NotFittedError      explain before fit                              (also scikit-learn's)
@@ -38,7 +39,11 @@ class BlackBoxError(L2XError, RuntimeError):
 
 
 class ArtifactError(L2XError, OSError):
-    """A saved explainer is truncated, edited, of a newer format, or cannot be written."""
+    """A saved explainer is truncated, edited, or of a newer format."""
+
+
+class WriteError(ArtifactError):
+    """A file cannot be written; what was there before is unchanged."""
 
 
 class DataError(L2XError, OSError):

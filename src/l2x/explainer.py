@@ -14,14 +14,15 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
-from l2x.blackbox import BlackBox, as_black_box, batches
+from l2x.blackbox import BlackBox, as_black_box
+from l2x.data import TrainingRows, prepare
 from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.texts import TextView
-from l2x.features.view import Array, View
-from l2x.objective import Gaussian, Response
-from l2x.rows import TrainingRows, prepare
+from l2x.features.view import View
+from l2x.foundations.arrays import Array, batches
+from l2x.likelihood import Gaussian, Response
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, only_selectable, top_k
 from l2x.training import History, TrainingPlan, optimise
 from l2x.values import (
@@ -147,7 +148,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         started = time.perf_counter()
         if isinstance(X, str | Path):
-            from l2x.scale.tables import Table, known_columns, read_sample
+            from l2x.files.tables import Table, known_columns, read_sample
 
             table = Table(Path(X))
             columns = known_columns(table, self._black_box().columns)
@@ -239,7 +240,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def attribute(self, inputs: Tensor, target: Any = None) -> Tensor:
         """As captum's methods have it: a tensor like `inputs`, positive where something was selected (how far
         above the rest), zero elsewhere. What is explained is the whole answer: `target` is ignored."""
-        from l2x.neighbours import attribution
+        from l2x.interop import attribution
 
         if not isinstance(inputs, Tensor):
             kind = type(inputs).__name__
@@ -256,7 +257,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
         (for regression, the R² of those answers). `y` is ignored; it is there for scikit-learn."""
-        from l2x.metrics.fidelity import posthoc_accuracy, posthoc_r2
+        from l2x.evaluation.agreement import posthoc_accuracy, posthoc_r2
 
         explanation = self.explain(X)
         measure = posthoc_r2 if isinstance(self.response_, Gaussian) else posthoc_accuracy

@@ -12,13 +12,13 @@ import narwhals as nw
 import numpy as np
 
 from l2x.errors import InputError
+from l2x.foundations.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from l2x.features.view import View
 
-Array = np.ndarray[Any, Any]
 
 # Scores sorted at a time: what a processor's cache holds.
 CACHED_CELLS = 1 << 17
@@ -146,7 +146,7 @@ class Explanation:
         the lowest, where all are), and zero for the rest. They rank; they do not add up to the prediction as
         Shapley values do, and the base value is zero.
         """
-        from l2x.neighbours import shap_explanation
+        from l2x.interop import shap_explanation
 
         return shap_explanation(self)
 

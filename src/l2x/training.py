@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
+
+from l2x.foundations.progress import progress_bar
 
 History = list[dict[str, Any]]
 
@@ -181,33 +181,6 @@ class Choice:
             if lost.mean() <= min(lost.std().item() / len(lost) ** 0.5, NOTICEABLE):
                 self.weights = _snapshot(network)
         return figure
-
-
-class progress_bar:  # noqa: N801 - used as a function
-    """`with progress_bar("asking the model", 100) as advance: advance(10, "note")`."""
-
-    def __init__(self, label: str, total: int, *, visible: bool = True) -> None:
-        self.progress = Progress(
-            TextColumn("{task.description:<22}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[note]}"),
-            console=Console(stderr=True),
-            disable=not visible,
-        )
-        self.task = self.progress.add_task(label, total=total, note="")
-
-    def __enter__(self) -> Callable[[int, str], None]:
-        self.progress.start()
-
-        def advance(completed: int, note: str) -> None:
-            self.progress.update(self.task, completed=completed, note=note)
-
-        return advance
-
-    def __exit__(self, *exception: object) -> None:
-        self.progress.stop()
 
 
 @contextmanager

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2x.blackbox import BlackBox, batches
+from l2x.blackbox import BlackBox
+from l2x.data import Rows, TrainingRows, ask
 from l2x.errors import InputError
-from l2x.features.view import Array, View
-from l2x.objective import Response
-from l2x.rows import Rows, TrainingRows, ask
+from l2x.features.view import View
+from l2x.foundations.arrays import Array, batches
+from l2x.likelihood import Response
 from l2x.training import History, TrainingPlan, optimise
 
 ValueName = Literal["surrogate", "model", "joint"]

@@ -9,7 +9,7 @@ import l2x
 from l2x.baselines import ByMarginal, ByPosition, ByPrediction, OracleExplainer
 from l2x.baselines.controls import ByPosition as ControlByPosition
 from l2x.datasets import invase, synthetic
-from l2x.metrics import posthoc_accuracy
+from l2x.evaluation import posthoc_accuracy
 
 DATA = synthetic("switch", 300, seed=1)
 EXACT = DATA.model.conditional(rows=100)

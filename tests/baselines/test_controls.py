@@ -12,7 +12,7 @@ import l2x
 from l2x.baselines import GlobalTopK, OracleExplainer, RandomK
 from l2x.baselines.controls import MeanValue, best_subset
 from l2x.datasets import synthetic
-from l2x.metrics import exact_sets, posthoc_accuracy
+from l2x.evaluation import exact_sets, posthoc_accuracy
 
 
 class PairValue:

@@ -168,7 +168,7 @@ def test_exactly_k_on_ties_and_metrics_work(method: Any) -> None:
     explanation = method(net).explain(X, k=3)
     assert (explanation.mask.sum(axis=1) == 3).all()
     probabilities = l2x.as_black_box(net, logits=True, task="classification")
-    assert l2x.metrics.posthoc_accuracy(probabilities, X, explanation) == 1.0
+    assert l2x.evaluation.posthoc_accuracy(probabilities, X, explanation) == 1.0
 
 
 def test_batches_give_what_one_batch_gives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ def test_a_model_that_wants_a_data_frame_gets_one(
     explanation = method.explain(pd.DataFrame(rows, columns=names), k=2)
     # The frame's memory is laid out by columns, so that sums may differ in the last digit.
     assert explanation.scores == pytest.approx(methods(background)[which].explain(rows, k=2).scores)
-    assert l2x.metrics.posthoc_accuracy(wants_frame, explanation.inputs, explanation) >= 0
+    assert l2x.evaluation.posthoc_accuracy(wants_frame, explanation.inputs, explanation) >= 0
 
 
 @pytest.mark.parametrize("which", [0, 1])

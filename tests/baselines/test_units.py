@@ -66,7 +66,7 @@ def test_search(black_box: l2x.blackbox.BlackBox) -> None:
     assert black_box.rows - before == 6 + 6 * (6 + 5)  # once whole, then each feature that is left, k times
     assert (explanation.indices[:, 0] == DECISIVE).all()
     assert explanation.mask.sum(axis=1).tolist() == [2] * 6
-    assert l2x.metrics.posthoc_accuracy(black_box, IMAGES, explanation) == 1
+    assert l2x.evaluation.posthoc_accuracy(black_box, IMAGES, explanation) == 1
 
 
 def test_search_for_regression() -> None:

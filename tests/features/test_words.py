@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import l2x
 from l2x.features.vocabulary import PAD, TAG, UNKNOWN, WORD
-from l2x.neighbours import margins
+from l2x.interop import margins
 from l2x.training import Phase
 
 TEXTS = ["A good film!", "Not a <i>good</i> film,<br />don’t go", "Déjà vu in İstanbul 👨‍👩‍👧 Straße"]
@@ -232,4 +232,4 @@ def test_what_is_not_there_has_no_score(explainer: l2x.Explainer) -> None:
 def test_texts_and_explanations_belong_together(explainer: l2x.Explainer, pipeline: Pipeline) -> None:
     texts, _ = corpus(5, seed=3)
     with pytest.raises(l2x.InputError, match="X has 3 rows, the explanation has 5"):
-        l2x.metrics.posthoc_accuracy(pipeline, texts[:3], explainer.explain(texts))
+        l2x.evaluation.posthoc_accuracy(pipeline, texts[:3], explainer.explain(texts))

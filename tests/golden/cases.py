@@ -17,7 +17,8 @@ from l2x.training import Phase
 
 STEPS = 20
 VALUES = ("surrogate", "model", "joint")
-WORDS = "good bad film plot fine dull actor the a of night love hate boring great scene".split()
+WORDS = ["good", "bad", "film", "plot", "fine", "dull", "actor", "the", "a", "of", "night", "love"]
+WORDS += ["hate", "boring", "great", "scene"]
 
 
 def plan() -> l2x.TrainingPlan:

@@ -11,9 +11,9 @@ import pytest
 
 import l2x
 from l2x.errors import InputError
-from l2x.scale.journal import Journal
+from l2x.files.journal import Journal
+from l2x.files.tables import Table
 from l2x.scale.stream import BatchExplainer, explain_table, match_columns, selection_columns
-from l2x.scale.tables import Table
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 

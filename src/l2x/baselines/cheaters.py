@@ -19,10 +19,11 @@ from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view
 from l2x.blackbox import as_black_box
+from l2x.data import ask
 from l2x.errors import NotFittedError
 from l2x.explanation import Explanation
-from l2x.features.view import Array, View
-from l2x.rows import ask
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
 from l2x.values import SubsetValue
 
 

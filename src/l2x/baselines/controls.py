@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from l2x.baselines.cheaters import ByMarginal, ByPosition, ByPrediction
 from l2x.baselines.method import explained, fitted_view
 from l2x.errors import NotFittedError
+from l2x.evaluation.oracle import oracle
 from l2x.explanation import Explanation
-from l2x.features.view import Array, View
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
 from l2x.values import SubsetValue
-from l2x.yardstick import oracle
 
 __all__ = ["ByMarginal", "ByPosition", "ByPrediction", "GlobalTopK", "OracleExplainer", "RandomK"]
 

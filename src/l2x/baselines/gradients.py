@@ -19,13 +19,13 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from l2x.baselines.method import explained, fitted_view, numbers, per_unit
-from l2x.blackbox import batches
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.patches import Patches
 from l2x.features.texts import TextView
 from l2x.features.view import View, as_tensor
+from l2x.foundations.arrays import batches
 
 # Rows of each batch whose DeepLIFT shares are summed up: a network that captum cannot follow shows at once.
 CHECKED_ROWS = 64

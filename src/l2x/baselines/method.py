@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.base import clone
 from torch import Tensor
 
-from l2x.blackbox import BlackBox, batches
+from l2x.blackbox import BlackBox
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.patches import Patches
-from l2x.features.view import Array, View
+from l2x.features.view import View
+from l2x.foundations.arrays import Array, batches
 
 
 class Method(Protocol):

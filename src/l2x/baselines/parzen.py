@@ -14,12 +14,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view, per_unit, predicted_class
-from l2x.blackbox import as_black_box, batches
+from l2x.blackbox import as_black_box
+from l2x.data import ask, checked_responses, split
 from l2x.errors import InputError, NotFittedError
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.features.view import Array, View, as_tensor
-from l2x.rows import ask, checked_responses, split
+from l2x.features.view import View, as_tensor
+from l2x.foundations.arrays import Array, batches
 
 # Pairs of (row, training row) weighed at a time: some 32 MB for each of the few arrays of that size.
 PAIRS = 4_000_000

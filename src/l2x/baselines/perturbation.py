@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator
 from l2x.baselines.method import explained, fitted_view, predicted_class
 from l2x.baselines.units import AskMasks, ask_masks, global_seed, lime_units, shap_units, unit_seed
 from l2x.blackbox import BlackBox, as_black_box
+from l2x.data import ask
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.features.view import Array, View
-from l2x.rows import ask
-from l2x.training import progress_bar
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
+from l2x.foundations.progress import progress_bar
 
 # (row, its predicted class, a seed) -> (d,) attributions.
 RowAttribution = Callable[[Array, int, int], Array]

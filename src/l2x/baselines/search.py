@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view, selectable_units
-from l2x.blackbox import BlackBox, as_black_box, batches
+from l2x.blackbox import BlackBox, as_black_box
+from l2x.data import ask
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features.view import Array, View
-from l2x.rows import ask
-from l2x.training import progress_bar
+from l2x.features.view import View
+from l2x.foundations.arrays import Array, batches
+from l2x.foundations.progress import progress_bar
 
 # Inputs that the model is asked at a time.
 SEARCH_BATCH = 4096

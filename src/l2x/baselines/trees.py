@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator
 
 from l2x.baselines.method import explained, fitted_view, predicted_class
 from l2x.blackbox import as_black_box
+from l2x.data import ask
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.features.view import Array
-from l2x.rows import ask
+from l2x.foundations.arrays import Array
 
 
 class TreeShap(BaseEstimator):  # type: ignore[misc]

@@ -10,9 +10,10 @@ from zlib import crc32
 
 import numpy as np
 
-from l2x.blackbox import BlackBox, batches
+from l2x.blackbox import BlackBox
 from l2x.errors import require
-from l2x.features.view import Array, View
+from l2x.features.view import View
+from l2x.foundations.arrays import Array, batches
 
 # Masks (m, d) of one row -> the model's answers for them, (m, classes).
 AskMasks = Callable[[Array], Array]

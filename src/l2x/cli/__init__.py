@@ -8,8 +8,8 @@ import typer
 
 from l2x._version import __version__
 from l2x.cli import data, evaluate, explain, fit
-from l2x.experiments import commands as experiments
-from l2x.terminal import Commands
+from l2x.cli.terminal import Commands
+from l2x_experiments import commands as experiments
 
 EXPLAINING = "Explain a model"
 REPRODUCING = "Reproduce the paper"

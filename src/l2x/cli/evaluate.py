@@ -12,13 +12,13 @@ from l2x.cli.figures import caution, print_figures
 from l2x.cli.model import load_black_box
 from l2x.cli.options import Column, Data, Drop, Model, OtherK, Saved, Seed
 from l2x.cli.plan import training_plan
-from l2x.terminal import note_ignored
+from l2x.cli.terminal import note_ignored
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from l2x.blackbox import BlackBox
-    from l2x.card import ReportCard
+    from l2x.evaluation import ReportCard
     from l2x.training import TrainingPlan
 
 
@@ -67,10 +67,10 @@ def evaluate(
     import json
 
     from l2x.artifact import load
+    from l2x.evaluation.evaluation import evaluate as measure
     from l2x.features.texts import TextView
-    from l2x.metrics.evaluation import evaluate as measure
+    from l2x.files.tables import Table, read_sample
     from l2x.scale.stream import match_columns, text_categories
-    from l2x.scale.tables import Table, read_sample
 
     black_box = load_black_box(model)
     explainer = load(file, model=black_box)
@@ -80,7 +80,7 @@ def evaluate(
     if not quiet:
         note_ignored(ignored, "the explainer")
     if report is not None:
-        from l2x.scale.writing import check_writable
+        from l2x.foundations.atomic import check_writable
 
         check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
     view = explainer.features_ if isinstance(explainer.features_, TextView) else None
@@ -113,7 +113,7 @@ def _report_card(
     """The card on one half of the rows, with a judge from the other, and its page."""
     import numpy as np
 
-    from l2x.card import report_card
+    from l2x.evaluation import report_card
 
     order = np.random.default_rng(seed).permutation(len(frame))
     half = len(frame) // 2

@@ -10,7 +10,7 @@ import typer
 
 from l2x.cli.first_rows import show_first
 from l2x.cli.options import Column, Data, Drop, OtherK, Quiet, Saved
-from l2x.terminal import note_ignored, rows_bar, say
+from l2x.cli.terminal import note_ignored, rows_bar, say
 
 
 def explain(
@@ -54,9 +54,9 @@ def explain(
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
     from l2x.artifact import load
+    from l2x.files.tables import Table, format_of
+    from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import BatchExplainer, explain_table, match_columns
-    from l2x.scale.tables import Table, format_of
-    from l2x.scale.writing import check_writable
 
     explainer = load(file)
     table = Table(data)

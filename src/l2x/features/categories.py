@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from l2x.features.frames import is_missing
-from l2x.features.view import Array
+from l2x.foundations.arrays import Array
 
 UNSEEN = -1.0
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from l2x.errors import InputError
 from l2x.features.categories import UNSEEN, Levels, arrow_cells, can_be_levels
 from l2x.features.frames import floats, frame_of, is_categorical, not_taken, replaced
-from l2x.features.view import Array
+from l2x.foundations.arrays import Array
 
 # A column of more categories than this, no two rows alike, is no category.
 IDENTIFIERS = 100

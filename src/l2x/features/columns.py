@@ -16,7 +16,8 @@ from l2x.features.categories import UNSEEN, Levels
 from l2x.features.cells import Cells
 from l2x.features.frames import is_categorical, native, place_of
 from l2x.features.scaling import Scaling
-from l2x.features.view import Array, View, as_tensor
+from l2x.features.view import View, as_tensor
+from l2x.foundations.arrays import Array
 from l2x.networks.columns import ColumnPredictor, ColumnSelector, TableInput
 
 Removal = Literal["mean", "zero", "resample"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from l2x.errors import InputError, some
-from l2x.features.view import Array
+from l2x.foundations.arrays import Array
 
 CATEGORICAL = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object)
 

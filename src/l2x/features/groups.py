@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from l2x.errors import InputError
 from l2x.features.columns import Columns
 from l2x.features.frames import place_of
-from l2x.features.view import Array, View
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
 from l2x.networks.columns import ColumnPredictor, ColumnSelector
 
 Groups = Mapping[str, Sequence[str | int]]

@@ -9,7 +9,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from l2x.errors import InputError
-from l2x.features.view import Array, View, as_tensor
+from l2x.features.view import View, as_tensor
+from l2x.foundations.arrays import Array
 from l2x.networks.patches import PatchPredictor, PatchSelector, upsample
 from l2x.training import Phase, TrainingPlan
 

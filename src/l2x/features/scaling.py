@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from l2x.features.view import Array
+from l2x.foundations.arrays import Array
 
 # Standardised values beyond this are cut off; Gaussian columns never get there.
 LIMIT = 10.0

@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from l2x.blackbox import batches
 from l2x.errors import InputError
-from l2x.features.view import Array, View
+from l2x.features.view import View
 from l2x.features.vocabulary import (
     PAD,
     SPECIAL,
@@ -25,6 +24,7 @@ from l2x.features.vocabulary import (
     without_tags,
     word_tokenizer,
 )  # fmt: skip
+from l2x.foundations.arrays import Array, batches
 
 if TYPE_CHECKING:
     from pathlib import Path

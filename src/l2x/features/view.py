@@ -13,14 +13,13 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from l2x.errors import InputError
+from l2x.foundations.arrays import Array
 from l2x.training import TrainingPlan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from l2x.explanation import Explanation
-
-Array = np.ndarray[Any, Any]
 
 
 class View(BaseEstimator, ABC):  # type: ignore[misc]

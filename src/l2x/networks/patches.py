@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from l2x.blackbox import batches
+from l2x.foundations.arrays import batches
 from l2x.networks.columns import ACTIVATIONS
 
 # Images at a time where no gradient is needed: 8,192 at once would take a gigabyte for one hidden layer.

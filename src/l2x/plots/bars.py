@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2x.explanation import Array, Explanation, ranked, values_of
+from l2x.explanation import Explanation, ranked, values_of
+from l2x.foundations.arrays import Array
 from l2x.plots.style import ACCENT, INK, MUTED, SOFT, new_figure, note, save_figure, shortened, style
 
 if TYPE_CHECKING:

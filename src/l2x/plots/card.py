@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from l2x.card.card import Entry, Finding, Part, ReportCard
+from l2x.evaluation.card import Entry, Finding, Part, ReportCard
 from l2x.plots.report import Section, Tone, render_report
 from l2x.plots.style import ACCENT, INK, MUTED, SECOND, SOFT, THIRD, new_figure, note, save_figure, style
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from l2x.card.encoding import TOLERANCE
+from l2x.evaluation.verdict import TOLERANCE
 from l2x.plots.style import ACCENT, INK, MUTED, SECOND, SOFT, new_grid, note, style
 
 if TYPE_CHECKING:

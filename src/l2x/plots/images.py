@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from l2x.errors import InputError
-from l2x.explanation import Array, Explanation
+from l2x.explanation import Explanation
 from l2x.features.patches import Patches
+from l2x.foundations.arrays import Array
 from l2x.plots.style import INK, new_grid, note, save_figure, style
 
 if TYPE_CHECKING:

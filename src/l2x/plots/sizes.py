@@ -10,7 +10,7 @@ from l2x.plots.style import ACCENT, MUTED, SECOND, new_figure, save_figure, styl
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from l2x.size import SizeChoice
+    from l2x.evaluation.choose_k import SizeChoice
 
 
 def plot_sizes(choice: SizeChoice, path: str | Path | None = None) -> Figure:

@@ -12,6 +12,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from l2x.errors import InputError, require
+from l2x.foundations.atomic import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,12 +120,8 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 def write_file(path: str | Path, content: bytes) -> Path:
     """Write a whole file or nothing; a missing folder is made."""
-    from l2x.artifact import write_atomically
-
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
-    return path
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return write_atomically(path, content)
 
 
 def figure_svg(figure: Figure) -> str:

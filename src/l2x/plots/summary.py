@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2x.explanation import Array, Explanation
+from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.texts import TextView
+from l2x.foundations.arrays import Array
 from l2x.plots.bars import MOST, label_rows, percent
 from l2x.plots.style import INK, MUTED, new_figure, note, save_figure, shortened, style
 

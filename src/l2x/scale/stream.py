@@ -21,9 +21,9 @@ from l2x.explainer import Explainer, warn_unseen
 from l2x.explanation import Explanation
 from l2x.features.categories import Levels
 from l2x.features.texts import TextView
-from l2x.scale.journal import Journal
-from l2x.scale.tables import Table
-from l2x.scale.writing import table_writer
+from l2x.files.journal import Journal
+from l2x.files.tables import Table
+from l2x.files.writing import table_writer
 
 # A batch's explanations, and how many of its rows held categories that are new to the explainer, per column.
 Result = tuple[pa.RecordBatch, Mapping[str, int]]

@@ -1,0 +1,23 @@
+# The public names, each with its home. `__init__.py` reads them from here and loads each on first use; type
+# checkers read the same lines.
+from . import baselines as baselines
+from . import datasets as datasets
+from . import errors as errors
+from . import evaluation as evaluation
+from . import sampling as sampling
+from ._version import __version__ as __version__
+from .artifact import load as load
+from .blackbox import as_black_box as as_black_box
+from .errors import L2XError as L2XError
+from .evaluation.choose_k import choose_k as choose_k
+from .evaluation.oracle import oracle as oracle
+from .evaluation.report_card import report_card as report_card
+from .explainer import Explainer as Explainer
+from .explanation import Explanation as Explanation
+from .features.columns import Columns as Columns
+from .features.groups import ColumnGroups as ColumnGroups
+from .features.patches import Patches as Patches
+from .features.sentences import Sentences as Sentences
+from .features.words import Words as Words
+from .training import Phase as Phase
+from .training import TrainingPlan as TrainingPlan

@@ -1,0 +1,38 @@
+"""How good an explanation is: against the truth, against the model, in bits."""
+
+from l2x.evaluation.agreement import posthoc_accuracy, posthoc_r2
+from l2x.evaluation.bootstrap import Bootstrap, Estimate
+from l2x.evaluation.card import ReportCard
+from l2x.evaluation.choose_k import choose_k
+from l2x.evaluation.encoding import Encoding, encode_meter, mask_only_accuracy
+from l2x.evaluation.information import Information, information
+from l2x.evaluation.judge import fit_judge
+from l2x.evaluation.oracle import oracle
+from l2x.evaluation.random_model import random_model
+from l2x.evaluation.ranks import exact_sets, false_discovery_rate, median_rank, true_positive_rate
+from l2x.evaluation.report_card import report_card
+from l2x.evaluation.stability import collapse, jaccard
+
+__all__ = [
+    "Bootstrap",
+    "Encoding",
+    "Estimate",
+    "Information",
+    "ReportCard",
+    "choose_k",
+    "collapse",
+    "encode_meter",
+    "exact_sets",
+    "false_discovery_rate",
+    "fit_judge",
+    "information",
+    "jaccard",
+    "mask_only_accuracy",
+    "median_rank",
+    "oracle",
+    "posthoc_accuracy",
+    "posthoc_r2",
+    "random_model",
+    "report_card",
+    "true_positive_rate",
+]

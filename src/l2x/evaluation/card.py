@@ -1,0 +1,157 @@
+"""A report card as it is read: seven parts of figures with their intervals, and one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from l2x.evaluation.bootstrap import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Finding = Literal["encodes", "none", "uncertain"]
+COLOURS: dict[Finding, str] = {"encodes": "red", "none": "green", "uncertain": "yellow"}
+FINDING_NAMES: dict[Finding, str] = {"encodes": "encodes", "none": "none found", "uncertain": "uncertain"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure: its key in `to_dict`, its name for people, and what it means."""
+
+    key: str
+    label: str
+    estimate: Estimate
+    meaning: str = ""
+    digits: int = 3
+
+    @property
+    def text(self) -> str:
+        """The figure and its interval, as they are printed."""
+        if self.estimate.value != self.estimate.value:  # NaN: there is no such figure
+            return "–"
+        shown = f"{self.estimate.value:,.{self.digits}f}"
+        if self.estimate.low != self.estimate.low:  # NaN: no interval
+            return shown
+        return f"{shown} [{self.estimate.low:,.{self.digits}f}, {self.estimate.high:,.{self.digits}f}]"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the seven parts."""
+
+    key: str
+    title: str
+    entries: Sequence[Entry]
+    remark: str = ""
+
+    def __getitem__(self, key: str) -> Estimate:
+        """A figure by its key: `card["encoding"]["gain"]`."""
+        for entry in self.entries:
+            if entry.key == key:
+                return entry.estimate
+        raise KeyError(f"{key!r}; part {self.key!r} has {', '.join(entry.key for entry in self.entries)}")
+
+
+@dataclass(frozen=True)
+class ReportCard:
+    """What was measured about explanations, and whether they encode the answer.
+
+    Attributes
+    ----------
+    name : of the method
+    task, rows, features, k : what was measured, on how many rows
+    finding : "encodes", "none" (no encoding found) or "uncertain" (too few rows, or too weak a
+        judge, to tell)
+    verdict : the same in a sentence
+    parts : fidelity, judge, encoding, information, stability, truth (where it is known), cost
+    curve : (k, bits or nats captured) pairs, with intervals
+    """
+
+    name: str
+    task: str
+    rows: int
+    features: int
+    k: int
+    finding: Finding
+    verdict: str
+    parts: Sequence[Part]
+    curve: Sequence[tuple[int, Estimate]] = field(default_factory=tuple)
+
+    @property
+    def encodes(self) -> bool:
+        """Whether the places were found to carry a code."""
+        return self.finding == "encodes"
+
+    def __getitem__(self, key: str) -> Part:
+        """A part by its key: `card["fidelity"]`."""
+        for part in self.parts:
+            if part.key == key:
+                return part
+        raise KeyError(f"{key!r}; this card has {', '.join(part.key for part in self.parts)}")
+
+    def __contains__(self, key: str) -> bool:
+        return any(part.key == key for part in self.parts)
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        buffer = StringIO()
+        Console(file=buffer, width=110, color_system=None).print(self)
+        return buffer.getvalue()
+
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        yield Text(f"Report card: {self.name}", style="bold")
+        yield Text(f"k = {self.k} of {self.features} features, {self.rows:,} rows, 95 % intervals\n")
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(style="dim")
+        for part in self.parts:
+            table.add_row(Text(part.title, style="bold"), "", Text(part.remark))
+            for entry in part.entries:
+                table.add_row(Text(f"  {entry.label}"), Text(entry.text), Text(entry.meaning))
+        yield table
+        yield Text(f"\n{self.verdict}", style=f"bold {COLOURS[self.finding]}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python, ready for JSON."""
+        return {
+            "name": self.name,
+            "task": self.task,
+            "rows": self.rows,
+            "features": self.features,
+            "k": self.k,
+            "finding": self.finding,
+            "verdict": self.verdict,
+            "parts": {
+                part.key: {entry.key: entry.estimate.to_dict() for entry in part.entries}
+                for part in self.parts
+            },
+            "curve": [{"k": k, **estimate.to_dict()} for k, estimate in self.curve],
+        }
+
+    def to_html(self) -> str:
+        """One self-contained page, everything escaped."""
+        from l2x.plots.card import card_page
+
+        return card_page(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page; an older file is replaced only by a whole one."""
+        from l2x.plots.style import write_file
+
+        return write_file(path, self.to_html().encode())
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Who gives the model's answer from the selection, and the information over k. Saved if a path is
+        given."""
+        from l2x.plots.card import plot_card
+
+        return plot_card(self, path)

@@ -1,0 +1,80 @@
+"""The exact yardstick: Theorem 1's optimal explainer, by trying every subset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from l2x.errors import InputError
+from l2x.explanation import Explanation
+from l2x.foundations.arrays import Array
+from l2x.values import SubsetValue
+
+# Beyond this many subsets enumeration stops being a yardstick and becomes a wait.
+MOST_SUBSETS = 20_000
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The best subset of each row under a value.
+
+    explanation : the subsets; within a row every selected feature has score 1, every other 0
+    log_q : (n,) their values, in nats
+    ties : (n,) how many subsets are as good as the best within `tolerance` nats
+    """
+
+    explanation: Explanation
+    log_q: Array
+    ties: Array
+    value: SubsetValue
+    X: Any
+    answers: Array
+
+    def gap(self, explanation: Explanation) -> float:
+        """Bits that an explanation of the same rows loses against the optimum, mean over rows."""
+        theirs = self.value.log_q(self.X, explanation.mask, self.answers)
+        return float((self.log_q - theirs).mean() / np.log(2))
+
+
+def oracle(
+    value: SubsetValue, X: Any, k: int, *, responses: Array | None = None, tolerance: float = 1e-6
+) -> Oracle:
+    """E*(x) = argmin_S E_m[-log P(Y | x_S) | x], Theorem 1, by enumeration.
+
+    Parameters
+    ----------
+    value : what stands for P_m(y | x_S)
+        `data.model.conditional()` for the synthetic sets (exact), `explainer.q_`, or a judge.
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 20, seed=0)
+    >>> best = oracle(data.model.conditional(rows=200), data.X, k=2)
+    >>> best.gap(best.explanation)
+    0.0
+    """
+    if np.ndim(X) != 2:
+        raise InputError(
+            "The oracle tries every subset of a table's columns; for texts and images there are too many: "
+            "l2x.baselines.GreedySearch searches among them."
+        )
+    answers = value.answers(X) if responses is None else np.asarray(responses)
+    n, d = np.shape(X)
+    if not 1 <= k <= d:
+        raise InputError(f"k = {k} but there are {d} features; choose k between 1 and {d}.")
+    if comb(d, k) > MOST_SUBSETS:
+        raise InputError(
+            f"There are {comb(d, k):,} subsets of {k} out of {d} features; "
+            f"the oracle tries at most {MOST_SUBSETS:,}."
+        )
+    subsets = np.array([np.isin(np.arange(d), subset) for subset in combinations(range(d), k)])
+    values = np.stack(
+        [value.log_q(X, np.tile(subset, (n, 1)), answers) for subset in subsets]
+    )  # (subsets, n)
+    best = values.max(axis=0)
+    names = [f"x{i}" for i in range(d)]
+    explanation = Explanation(subsets[values.argmax(axis=0)].astype(float), k, names)
+    return Oracle(explanation, best, (values >= best - tolerance).sum(axis=0), value, X, answers)

@@ -1,0 +1,43 @@
+"""How much of a selection depends on the row, on the seed, on noise, and on the model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from l2x.errors import InputError
+from l2x.explanation import Explanation
+from l2x.foundations.arrays import Array
+
+
+def jaccard(explanation: Explanation, other: Explanation) -> Array:
+    """Shared features over all features that either selects, (n,): 1 for the same sets, 0 for disjoint ones.
+
+    >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
+    >>> other = Explanation(np.array([[3.0, 1.0, 2.0, 0.0]]), k=2, feature_names=list("abcd"))
+    >>> jaccard(e, other).round(3).tolist()
+    [0.333]
+    """
+    if explanation.mask.shape != other.mask.shape:
+        raise InputError(
+            f"Explanations of {explanation.mask.shape} and {other.mask.shape} (rows, features) "
+            "cannot be compared."
+        )
+    both = (explanation.mask & other.mask).sum(axis=1)
+    either = (explanation.mask | other.mask).sum(axis=1)
+    return np.asarray(both / np.maximum(either, 1))
+
+
+def collapse(explanation: Explanation) -> Array:
+    """The share of each row's selection that is among the k most often selected features, (n,).
+
+    Its mean is 1 if every row gets the same set: then the explanations say nothing about single rows.
+    """
+    often = np.zeros(explanation.mask.shape[1], dtype=bool)
+    often[np.argsort(-explanation.mask.mean(axis=0), kind="stable")[: explanation.k]] = True
+    selected = np.maximum(explanation.mask.sum(axis=1), 1)
+    return np.asarray((explanation.mask & often).sum(axis=1) / selected)
+
+
+def distinct_sets(explanation: Explanation) -> int:
+    """How many different sets occur."""
+    return len(np.unique(np.packbits(explanation.mask, axis=1), axis=0))

@@ -1,0 +1,33 @@
+"""The one progress bar of the house, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import TimeRemainingColumn as TimeLeft
+
+Advance = Callable[[float, str], None]
+
+
+@contextmanager
+def progress_bar(label: str, total: float, *, visible: bool = True) -> Iterator[Advance]:
+    """`with progress_bar("asking the model", 100) as advance: advance(10, "note")`.
+
+    A whole `total` is shown as "10/100", any other as a percentage.
+    """
+    done = MofNCompleteColumn() if isinstance(total, int) else TaskProgressColumn()
+    progress = Progress(
+        TextColumn("{task.description:<22}"),
+        BarColumn(bar_width=24),
+        done,
+        TimeLeft(elapsed_when_finished=True),
+        TextColumn("{task.fields[note]}"),
+        console=Console(stderr=True),
+        disable=not visible,
+    )
+    task = progress.add_task(label, total=total, note="")
+    with progress:
+        yield lambda completed, note: progress.update(task, completed=completed, note=note)

@@ -1,0 +1,54 @@
+"""Explanations in shap's and captum's forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import l2x
+from l2x.interop import margins
+
+
+def test_margins_are_positive_exactly_where_selected(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    explanation = fitted.explain(table, k=2)
+    assert ((margins(explanation) > 0) == explanation.mask).all()
+    best = margins(explanation).argmax(axis=1)
+    assert best.tolist() == explanation.indices[:, 0].tolist()
+    everything = margins(fitted.explain(table, k=5))
+    assert (everything.min(axis=1) == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shap_draws_them(tiny: l2x.TrainingPlan) -> None:
+    shap = pytest.importorskip("shap")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"colour": rng.choice(["red", "blue"], 200), "a": rng.normal(size=200), "b": 1.0})
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        p = np.where(X["colour"] == "red", 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    found = l2x.Explainer(model, k=1, training=tiny).fit(frame).explain(frame).to_shap()
+    assert found.values.shape == found.data.shape == (200, 3)
+    assert found.feature_names == ["colour", "a", "b"]
+    for draw, content in (
+        (shap.plots.bar, found),
+        (shap.plots.beeswarm, found),
+        (shap.plots.waterfall, found[0]),
+    ):
+        axes = draw(content, show=False)
+        assert "colour" in " ".join(label.get_text() for label in axes.get_yticklabels())
+        plt.close("all")
+
+
+def test_captum_style(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    inputs = torch.from_numpy(table)
+    scores = fitted.attribute(inputs, target=1)
+    assert scores.shape == inputs.shape
+    assert ((scores > 0).numpy() == fitted.explain(table).mask).all()
+    with pytest.raises(l2x.InputError, match="takes a tensor, as captum's methods do, not a ndarray"):
+        fitted.attribute(table)
