@@ -213,9 +213,9 @@ def test_the_result_has_the_usual_rights(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written_is_known_before_the_work(tmp_path: Path) -> None:
     check_writable(tmp_path / "t.l2x")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(InputError, match="there is no folder"):
+    with pytest.raises(WriteError, match="there is no folder"):
         check_writable(tmp_path / "nowhere" / "t.l2x")
-    with pytest.raises(InputError, match="it is a folder"):
+    with pytest.raises(WriteError, match="it is a folder"):
         check_writable(tmp_path)
 
 
