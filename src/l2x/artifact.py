@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import safetensors
@@ -22,36 +22,20 @@ from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 from torch import nn
 
-from l2x import sampling
 from l2x._version import __version__
+from l2x.conditional import FittedQ
 from l2x.errors import ArtifactError, InputError
-from l2x.explainer import Explainer
-from l2x.features.columns import Columns
-from l2x.features.groups import ColumnGroups
-from l2x.features.patches import Patches
-from l2x.features.sentences import Sentences
+from l2x.explainer import Explainer, pick_device
+from l2x.features import groups, patches, sentences, words  # noqa: F401 - registers the views
 from l2x.features.view import View
-from l2x.features.words import Words
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
-from l2x.likelihood import Categorical, Gaussian, Response
+from l2x.likelihood import Likelihood
+from l2x.sampling import Sampler
 from l2x.training import Phase, TrainingPlan
-from l2x.values import ModelValue, NetworkValue
+from l2x.values import Value
 
-if TYPE_CHECKING:
-    from l2x.sampling import Sampler
-
-FORMAT = 1
-
-VIEWS: dict[str, type[View]] = {
-    "Columns": Columns,
-    "ColumnGroups": ColumnGroups,
-    "Patches": Patches,
-    "Words": Words,
-    "Sentences": Sentences,
-}
-RESPONSES: dict[str, Any] = {"Categorical": Categorical, "Gaussian": Gaussian}
-SAMPLERS = ("ConcreteMax", "ExactSum", "PlackettLuce", "Reinforce", "RelaxedTopK", "SoftAttention")
+FORMAT = 2
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -65,18 +49,17 @@ def as_bytes(explainer: Explainer) -> bytes:
     learned, view_arrays = explainer.features_.state()
     tensors = {f"view.{name}": np.ascontiguousarray(array) for name, array in view_arrays.items()}
     tensors |= _weights("selector", explainer.selector_)
-    if isinstance(explainer.value_, NetworkValue):
-        tensors |= _weights("predictor", explainer.value_.predictor)
+    for name, network in explainer.q_.q.networks.items():
+        tensors |= _weights(name, network)
     classes = explainer.classes_
     settings = {
         "l2x": __version__,
         "k": explainer.k,
-        "value": explainer.value,
+        "value": explainer.value if isinstance(explainer.value, str) else _named(explainer.value),
         "seed": explainer.seed,
-        "view": _named(explainer.features_, explainer.features_.get_params(deep=False))
-        | {"learned": learned},
-        "response": _dataclass(explainer.response_),
-        "sampler": _dataclass(explainer.sampler),
+        "view": _named(explainer.features_) | {"learned": learned},
+        "likelihood": _named(explainer.q_.likelihood),
+        "sampler": None if explainer.sampler is None else _named(explainer.sampler),
         "training": None if explainer.training is None else asdict(explainer.training),
         "selector": _options(explainer.selector),
         "predictor": _options(explainer.predictor),
@@ -100,13 +83,15 @@ def load(
 ) -> Explainer:
     """Read an explainer that `save` wrote. Nothing in the file is executed.
 
-    `model` is only needed to score or to fit again; `selector` and `predictor` if they were your own.
+    `model` is only needed to score or to fit again; `selector` and `predictor` if they were your own modules.
+    A view, value or sampler of your own is found by its name, once its module is imported.
     """
     settings, tensors = _read(Path(path))
+    given = {"selector": selector, "predictor": predictor}
     try:
-        return _rebuild(settings, tensors, model, selector, predictor, device)
+        return _rebuild(settings, tensors, model, given, device)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        if isinstance(error, InputError):
+        if isinstance(error, InputError | ArtifactError):
             raise
         raise ArtifactError(
             f"'{path}' does not hold a complete explainer ({type(error).__name__}: {error})."
@@ -132,88 +117,79 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         )
     if checksum != _checksum(settings, tensors):
         raise ArtifactError(f"'{path}' was changed after it was saved: its checksum does not match.")
-    return settings, tensors
+    return (_from_format_1(settings) if version == 1 else settings), tensors
+
+
+def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:
+    """Before 0.1 the likelihood was called response, and groups of columns held their columns' options."""
+    settings = settings | {"likelihood": settings["response"]}
+    view = settings["view"]
+    if view["name"] == "ColumnGroups":
+        inside = view["settings"]["columns"]
+        flat = {"groups": view["settings"]["groups"]} | (inside["settings"] if inside else {})
+        settings["view"] = view | {"settings": flat}
+    return settings
 
 
 def _rebuild(
     settings: dict[str, Any],
     tensors: dict[str, Array],
     model: Any,
-    selector: nn.Module | None,
-    predictor: nn.Module | None,
+    given: dict[str, nn.Module | None],
     device: str,
 ) -> Explainer:
-    from l2x.explainer import pick_device
-
-    view_settings = settings["view"]
-    features = _view(view_settings)
+    networks = {name: settings[name] if module is None else module for name, module in given.items()}
     explainer = Explainer(
         model,
         settings["k"],
-        features=features,
-        value=settings["value"],
-        sampler=_sampler(settings["sampler"]),
-        selector=selector if selector is not None else settings["selector"],
-        predictor=predictor if predictor is not None else settings["predictor"],
+        features=_built(View, settings["view"]),
+        value=settings["value"] if isinstance(settings["value"], str) else _built(Value, settings["value"]),
+        sampler=None if settings["sampler"] is None else _built(Sampler, settings["sampler"]),
         training=_plan(settings["training"]),
         seed=settings["seed"],
         device=device,
+        **networks,
     )
-    view_arrays = {
-        name.removeprefix("view."): array for name, array in tensors.items() if name.startswith("view.")
-    }
-    view = _view(view_settings).restore(view_settings["learned"], view_arrays)
-    response = _response(settings["response"])
+    view = _built(View, settings["view"]).restore(settings["view"]["learned"], _part("view", tensors))
+    likelihood = _built(Likelihood, settings["likelihood"])
+    black_box = None if model is None else explainer._black_box()
     place = pick_device(device)
-    _check_module("selector", settings["selector"], selector)
-    explainer.selector_ = _with_weights(explainer.build_selector(view, response), "selector", tensors).to(
-        place
-    )
-    if settings["value"] == "model":
-        explainer.value_ = ModelValue(
-            None if model is None else explainer._black_box(), response, seed=explainer.seed
-        )
-    else:
-        _check_module("predictor", settings["predictor"], predictor)
-        network = _with_weights(explainer.build_predictor(view, response), "predictor", tensors)
-        explainer.value_ = NetworkValue(network.to(place), response)
-    explainer.features_, explainer.response_ = view, response
+    _check_module("selector", networks["selector"])
+    explainer.selector_ = _with_weights(explainer._build_selector(view, likelihood), "selector", tensors)
+    explainer.selector_.to(place)
+    if _part("predictor", tensors):
+        _check_module("predictor", networks["predictor"])
+    q = explainer._build_q(view, likelihood, black_box, place)
+    for name, network in q.networks.items():
+        _with_weights(network, name, tensors)
+    explainer.features_, explainer.q_ = view, FittedQ(view, q, black_box)
     explainer.history_, explainer.n_features_in_ = settings["history"], view.d
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     return explainer
 
 
-def _view(saved: dict[str, Any]) -> View:
-    """A view that is not fitted yet; one view may hold another."""
-    settings = saved["settings"]
-    inside = {name: _view(settings[name]) for name in ("columns",) if settings.get(name)}
-    return VIEWS[saved["name"]](**(settings | inside))
-
-
-def _named(thing: Any, settings: dict[str, Any]) -> dict[str, Any]:
+def _named(thing: Any) -> dict[str, Any]:
+    """A view, value, sampler or likelihood by the name of its class and its settings."""
+    settings = thing.get_params(deep=False) if isinstance(thing, View) else asdict(thing)
     return {"name": type(thing).__name__, "settings": settings}
 
 
-def _dataclass(thing: Any) -> dict[str, Any] | None:
-    return None if thing is None else _named(thing, asdict(thing))
+def _built(family: Any, saved: dict[str, Any]) -> Any:
+    """The inverse of `_named`."""
+    kind = family.by_name(saved["name"])
+    # JSON has no tuples; frozen dataclasses have no lists.
+    return kind(**_tuples(saved["settings"]) if is_dataclass(kind) else saved["settings"])
 
 
-def _response(saved: dict[str, Any]) -> Response:
-    response: Response = RESPONSES[saved["name"]](**_tuples(saved["settings"]))
-    return response
+def _part(name: str, tensors: dict[str, Array]) -> dict[str, Array]:
+    """The tensors whose names begin with this one."""
+    start = f"{name}."
+    return {key.removeprefix(start): array for key, array in tensors.items() if key.startswith(start)}
 
 
 def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no tuples; our frozen settings have no lists."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
-
-
-def _sampler(saved: dict[str, Any] | None) -> Sampler | None:
-    if saved is None or saved["name"] not in SAMPLERS:
-        return None
-    sampler: Sampler = getattr(sampling, saved["name"])(**_tuples(saved["settings"]))
-    return sampler
 
 
 def _plan(saved: dict[str, Any] | None) -> TrainingPlan | None:
@@ -228,8 +204,8 @@ def _options(given: nn.Module | Any) -> Any:
     return "custom" if isinstance(given, nn.Module) else given
 
 
-def _check_module(which: str, saved: Any, given: nn.Module | None) -> None:
-    if saved == "custom" and given is None:
+def _check_module(which: str, network: Any) -> None:
+    if network == "custom":
         raise InputError(
             f"The {which} of this explainer is a module of its author's: pass load(path, {which}=module)."
         )
@@ -244,10 +220,8 @@ def _weights(prefix: str, network: nn.Module) -> dict[str, Array]:
 
 
 def _with_weights(network: nn.Module, prefix: str, tensors: dict[str, Array]) -> nn.Module:
-    mine = {name: array for name, array in tensors.items() if name.startswith(f"{prefix}.")}
-    network.load_state_dict(
-        {name.removeprefix(f"{prefix}."): torch.from_numpy(a.copy()) for name, a in mine.items()}
-    )
+    weights = {name: torch.from_numpy(array.copy()) for name, array in _part(prefix, tensors).items()}
+    network.load_state_dict(weights)
     network.requires_grad_(requires_grad=False)
     return network.eval()
 
@@ -262,11 +236,9 @@ def _checksum(settings: dict[str, Any], tensors: dict[str, Array]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """numpy scalars, and a view inside a view, as JSON knows them."""
+    """numpy scalars as JSON knows them."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, View):
-        return _named(value, value.get_params(deep=False))
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     raise InputError(f"Cannot save {type(value).__name__} {value!r} without pickle.")

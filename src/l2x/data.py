@@ -1,4 +1,4 @@
-"""Training rows: inputs and what the model says of them, in step."""
+"""Training inputs and the model's answers, row by row."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from torch import Tensor
 
 from l2x.blackbox import BlackBox
 from l2x.errors import BlackBoxError, InputError
-from l2x.features.view import View
+from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import progress_bar
-from l2x.likelihood import Categorical, Gaussian, Response
-from l2x.training import TrainingPlan
+from l2x.likelihood import Categorical, Gaussian, Likelihood
+from l2x.training import Run
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs, encoded for the networks (raw too where the black box is the value), and its answers."""
+    """Inputs, encoded for the networks (raw too where the value asks the black box), and its answers."""
 
     view: View
     raw: Any  # None where nobody asks the black box again
@@ -48,7 +48,7 @@ def ask(black_box: BlackBox, view: View, X: Any, *, progress: bool) -> Array:
     answers: list[Array] = []
     n = len(X)
     with progress_bar("asking the model", n, visible=progress) as advance:
-        for rows in batches(n, view.rows_at_once):
+        for rows in batches(n, view.recipes.rows_at_once):
             try:
                 answers.append(black_box(view.for_model(view.take(X, rows))))
             except BlackBoxError as error:
@@ -62,7 +62,7 @@ def ask(black_box: BlackBox, view: View, X: Any, *, progress: bool) -> Array:
 
 
 def checked_responses(responses: Any, n: int, black_box: BlackBox) -> Array:
-    """Answers that the user brings, held to the same standard as a model's."""
+    """Answers that the user brings, checked like a model's."""
     given = np.asarray(responses, dtype=np.float64)
     if len(given) != n:
         raise InputError(f"responses has {len(given)} rows, X has {n}.")
@@ -80,9 +80,9 @@ class TrainingRows:
     k: int
     train: Rows
     held: Rows
-    response: Response
+    likelihood: Likelihood
     black_box: BlackBox
-    asked_before: int  # rows, by whoever had the black box earlier
+    asked_before: int  # the black box's counter before this fit
 
     @property
     def view(self) -> View:
@@ -90,7 +90,7 @@ class TrainingRows:
 
     @property
     def asked(self) -> int:
-        """Rows that the model was asked so far; where it is the value, training asks more."""
+        """Rows that the model was asked so far; a value that asks it, asks more in training."""
         return self.black_box.rows - self.asked_before
 
 
@@ -102,37 +102,33 @@ def prepare(
     *,
     k: int,
     validation: float,
-    plan: TrainingPlan,
-    seed: int,
-    device: torch.device,
+    run: Run,
     keep_raw: bool = False,
 ) -> TrainingRows:
-    """Ask the model once, when all else is known to be right, and hold some rows out. The view is fitted."""
-    k = view.checked_k(k)
+    """Ask the model once, when everything else is known to be right, and hold some rows out. The view is
+    fitted."""
+    k = checked_k(view, k)
     X = view.check(X)
-    learn, hold = split(len(X), validation, plan.validation_rows, np.random.default_rng(seed))
+    learn, hold = split(len(X), validation, run.plan.validation_rows, np.random.default_rng(run.seed))
     before = black_box.rows
     if responses is None:
-        answers = ask(black_box, view, X, progress=plan.progress)
+        answers = ask(black_box, view, X, progress=run.plan.progress)
     else:
         answers = checked_responses(responses, len(X), black_box)
-    response: Response = (
-        Gaussian.of(answers) if black_box.task == "regression" else Categorical(answers.shape[1])
-    )
-    x, target = view.encode(X).to(device), response.encode(answers).to(device)
+    likelihood = likelihood_of(black_box, answers)
+    x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target)
-    return TrainingRows(
-        k=k,
-        train=rows[torch.from_numpy(learn)],
-        held=rows[torch.from_numpy(hold)],
-        response=response,
-        black_box=black_box,
-        asked_before=before,
-    )
+    train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
+    return TrainingRows(k, train, held, likelihood, black_box, before)
+
+
+def likelihood_of(black_box: BlackBox, answers: Array) -> Likelihood:
+    """Class probabilities, or means with the spread that these answers have."""
+    return Gaussian.of(answers) if black_box.task == "regression" else Categorical(answers.shape[1])
 
 
 def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Indices of training rows and of held-out rows, at random; at most so many are held out."""
+    """Indices of training rows and of held-out rows, at random; at most `most` are held out."""
     if not 0 < validation < 1:
         raise InputError(
             f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,30 +16,20 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
 from l2x.blackbox import BlackBox, as_black_box
+from l2x.conditional import FittedQ, Q
 from l2x.data import TrainingRows, prepare
 from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.features.texts import TextView
-from l2x.features.view import View
+from l2x.features.matrix import unseen
+from l2x.features.view import View, checked_k
+from l2x.fitting import fit_reader, fit_selector
 from l2x.foundations.arrays import Array, batches
-from l2x.likelihood import Gaussian, Response
-from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, k_hot, only_selectable, top_k
-from l2x.training import History, TrainingPlan, optimise
-from l2x.values import (
-    FittedValue,
-    ModelValue,
-    NetworkValue,
-    Value,
-    ValueName,
-    check_compatible,
-    fit_reader,
-    fit_surrogate,
-    log_value,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from l2x.likelihood import Gaussian, Likelihood
+from l2x.networks.recipe import Options
+from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
+from l2x.training import History, Run, TrainingPlan
+from l2x.values import Ingredients, Value, as_value, check_compatible
 
 
 class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -52,13 +43,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How many features an explanation has; `explain(X, k=...)` can ask for another number later.
     features : View, default `Columns()`
         What one feature is.
-    value : "surrogate", "model" or "joint"
-        What a subset is worth. "surrogate" (a q(y | x_S, S) fitted on random subsets, then frozen) leaves
-        the selection no way to encode the answer; "joint" is the paper's; "model" asks the black box.
+    value : "surrogate", "model", "joint", or a Value such as `l2x.Surrogate()`
+        What a subset is worth. "surrogate" (a q(y | x_S, S) fitted on random subsets, then frozen) is not
+        trained to encode the answer; "joint" is the paper's; "model" asks the black box.
     sampler : Sampler, default `PlackettLuce()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
-    training : TrainingPlan, default the view's own (`features.plan`)
+    training : TrainingPlan, default the view's own (`features.recipes.ours.plan`)
     seed : int
         The same seed, data and machine give the same explainer; the global generators are left alone.
     device : "auto", "cpu", "cuda", ...
@@ -66,7 +57,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     history_ : list of dicts, one per evaluation on held-out rows
-    features_, selector_, value_ : the fitted view, w_θ, and q
+    features_, selector_, q_ : the fitted view, w_θ, and the explainer's own q(y | x_S)
     n_features_in_, classes_, rows_asked_, fit_seconds_
 
     Examples
@@ -83,8 +74,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     features_: View
     selector_: nn.Module
-    value_: Value
-    response_: Response
+    q_: FittedQ
     history_: History
 
     def __init__(
@@ -93,10 +83,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k: int,
         *,
         features: View | None = None,
-        value: ValueName = "surrogate",
+        value: Value | str = "surrogate",
         sampler: Sampler | None = None,
-        selector: nn.Module | Mapping[str, Any] | None = None,
-        predictor: nn.Module | Mapping[str, Any] | None = None,
+        selector: nn.Module | Options | None = None,
+        predictor: nn.Module | Options | None = None,
         training: TrainingPlan | None = None,
         seed: int = 0,
         device: str = "auto",
@@ -120,9 +110,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any] = {
             "value": "joint",
             "sampler": ConcreteMax(temperature=0.1),
-            "selector": features.paper_selector,
-            "predictor": features.paper_predictor,
-            "training": features.paper_plan,
+            "selector": dict(features.recipes.paper.selector),
+            "predictor": dict(features.recipes.paper.predictor),
+            "training": features.recipes.paper.plan,
         }
         return cls(model, k, features=features, **(settings | options))
 
@@ -141,64 +131,48 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : training inputs, as the view takes them; or the path of a .parquet or .csv table
         y : ignored, there for scikit-learn: what is explained is the model's answer
-        responses : the model's answers for X, if they are at hand; the model is then not asked
+        responses : the model's answers for X, if they are known already; the model is then not asked
         validation : share of X held out for early stopping and the choice of the best weights
-        rows : of a table on disk so many rows are drawn at random, in memory that does not grow with it;
-            its columns are those that the model knows by name, or all
+        rows : at most this many rows of a table on disk are drawn at random, in memory that does not grow
+            with it; its columns are those that the model knows by name, or all
         """
         started = time.perf_counter()
+        black_box, value, sampler = self._black_box(), as_value(self.value), self.sampler or PlackettLuce()
+        check_compatible(value, sampler)
+        features = self.features or Columns()
         if isinstance(X, str | Path):
+            from l2x.features.texts import TextView
             from l2x.files.tables import Table, known_columns, read_sample
 
             table = Table(Path(X))
-            columns = known_columns(table, self._black_box().columns)
-            X = read_sample(table, columns, rows, seed=self.seed, as_text=isinstance(self.features, TextView))
-        features = self.features or Columns()
-        plan = self.training or features.plan
-        sampler = self.sampler or PlackettLuce()
-        check_compatible(self.value, needs_gradient=sampler.needs_gradient)
-        device = pick_device(self.device)
+            columns = known_columns(table, black_box.columns)
+            X = read_sample(table, columns, rows, seed=self.seed, as_text=isinstance(features, TextView))
+        run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         data = prepare(
-            self._black_box(),
-            clone(features).fit(X),
-            X,
-            responses,
-            k=self.k,
-            validation=validation,
-            plan=plan,
-            seed=self.seed,
-            device=device,
-            keep_raw=self.value == "model",
-        )
-        view, response, k = data.view, data.response, data.k
-        generator = torch.Generator(device=device).manual_seed(self.seed)
-        history: History = []
-
-        # Initial weights and dropout draw from torch's global generator: seed it here, restore it after.
-        with torch.random.fork_rng():
-            torch.manual_seed(self.seed)
-            selector = self.build_selector(view, response).to(device)
-            value = self._value(data, device)
-            if self.value == "surrogate":
-                assert isinstance(value, NetworkValue)
-                fit_surrogate(value, data, k=k, plan=plan, generator=generator, history=history)
-            reader = getattr(selector, "reader", None)
-            if self.value != "joint" and isinstance(reader, nn.Module):
-                fit_reader(reader, value, data, plan=plan, generator=generator, history=history)
-            finished = _fit_selector(
-                selector, value, data, k=k, sampler=sampler, plan=plan, generator=generator, history=history
-            )
+            black_box, clone(features).fit(X), X, responses,
+            k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
+        )  # fmt: skip
+        with run.seeded():
+            selector = self._build_selector(data.view, data.likelihood).to(run.device)
+            q = self._build_q(data.view, data.likelihood, black_box, run.device)
+            value.fit(q, data, run)
+            if value.fixed:
+                fit_reader(selector, q, data, run)
+            finished = fit_selector(selector, q, data, sampler, run)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
-
-        # Set only now: a failure above leaves an earlier fit as it was.
-        self.features_, self.selector_, self.value_, self.response_ = view, selector, value, response
-        self.history_ = history
-        self.n_features_in_ = view.d
-        self.classes_ = _classes(data.black_box, response)
-        self.rows_asked_ = data.asked
+        self._keep(data, selector, q, run)
         self.fit_seconds_ = time.perf_counter() - started
         return self
+
+    def _keep(self, data: TrainingRows, selector: nn.Module, q: Q, run: Run) -> None:
+        """Set the fitted attributes, all at the end: a failure before leaves an earlier fit as it was."""
+        self.features_, self.selector_ = data.view, selector
+        self.q_ = FittedQ(data.view, q, data.black_box)
+        self.history_ = run.history
+        self.n_features_in_ = data.view.d
+        self.classes_ = _classes(data.black_box, data.likelihood)
+        self.rows_asked_ = data.asked
 
     def explain(self, X: Any, k: int | None = None) -> Explanation:
         """The k features that decided each answer: one forward pass, no model needed.
@@ -216,17 +190,17 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         view = self.features_
         X = view.check(X)
-        k = view.checked_k(self.k if k is None else k)
+        k = checked_k(view, self.k if k is None else k)
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next(self.selector_.parameters()).device
-        unseen: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         with torch.inference_mode():
-            for rows in batches(len(X), view.rows_at_once):
+            for rows in batches(len(X), view.recipes.rows_at_once):
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
                 found = only_selectable(self.selector_(x), view.selectable(x), never=-torch.inf)
                 scores[rows] = found.cpu().numpy()
-                unseen.update(view.unseen(x))
-        return Explanation(scores, k, view.names_, inputs=X, view=view, unseen=unseen)
+                counts.update(unseen(view, x))
+        return Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
 
     def transform(self, X: Any) -> Array:
         """What was selected, for pipelines: (n, d), True for the k features of each row."""
@@ -247,27 +221,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"attribute takes a tensor, as captum's methods do, not a {kind}; use explain.")
         return attribution(self.explain(inputs), inputs)
 
-    def summary_plot(self, X: Any, path: str | Path | None = None, *, k: int | None = None) -> Figure:
-        """Many rows at a glance: when is each feature selected, and at which of its values? For texts, which
-        words are selected most often. Saved if a path is given."""
-        from l2x.plots.summary import plot_summary
-
-        return plot_summary(self.explain(X, k), path)
-
     def score(self, X: Any, y: Any = None) -> float:
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
         (for regression, the R² of those answers). `y` is ignored; it is there for scikit-learn."""
         from l2x.evaluation.agreement import posthoc_accuracy, posthoc_r2
 
         explanation = self.explain(X)
-        measure = posthoc_r2 if isinstance(self.response_, Gaussian) else posthoc_accuracy
+        measure = posthoc_r2 if isinstance(self.q_.likelihood, Gaussian) else posthoc_accuracy
         return measure(self._black_box(), X, explanation)
-
-    @property
-    def q_(self) -> FittedValue:
-        """The explainer's own q(y | x_S), for metrics and the oracle."""
-        self._check_fitted()
-        return FittedValue(self.features_, self.value_, None if self.model is None else self._black_box())
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""
@@ -292,76 +253,30 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _black_box(self) -> BlackBox:
         if self.model is None:
-            raise InputError("This explainer has no model at hand; pass it with l2x.load(path, model=...).")
+            raise InputError("This explainer has no model; pass it with l2x.load(path, model=...).")
         return as_black_box(self.model)
 
-    def _value(self, data: TrainingRows, device: torch.device) -> Value:
-        view, response = data.view, data.response
-        if self.value == "model":
-            return ModelValue(data.black_box, response, seed=self.seed)
-        return NetworkValue(self.build_predictor(view, response).to(device), response)
-
-    def build_selector(self, view: View, response: Response) -> nn.Module:
+    def _build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
         """A new w_θ for this view."""
-        return _network(self.selector, lambda **options: view.selector(response.outputs, **options))
+        return _network(self.selector, view.networks(likelihood.outputs).selector)
 
-    def build_predictor(self, view: View, response: Response) -> nn.Module:
-        """A new g_α. The paper's sees x̃_S alone; a surrogate also sees S, to tell absent from zero."""
-        options = {"sees_mask": self.value == "surrogate"}
-        return _network(self.predictor, lambda **more: view.predictor(response.outputs, **(options | more)))
+    def _build_q(
+        self, view: View, likelihood: Likelihood, black_box: BlackBox | None, device: torch.device
+    ) -> Q:
+        """A new q, as the value has it."""
 
+        def build_predictor(sees_mask: bool) -> nn.Module:
+            build = view.networks(likelihood.outputs).predictor
+            return _network(self.predictor, build, sees_mask=sees_mask).to(device)
 
-def _fit_selector(
-    selector: nn.Module,
-    value: Value,
-    data: TrainingRows,
-    *,
-    k: int,
-    sampler: Sampler,
-    plan: TrainingPlan,
-    generator: torch.Generator,
-    history: History,
-) -> bool:
-    """Maximise E[log q(Y | X_S)] over θ - and over α too where q still learns (equation 5)."""
-    train, held = data.train, data.held
-    networks = nn.ModuleDict({"selector": selector})
-    if isinstance(value, NetworkValue) and any(p.requires_grad for p in value.predictor.parameters()):
-        networks["predictor"] = value.predictor
-
-    def objective(index: Tensor, progress: float) -> Tensor:
-        rows = train[index]
-        scores = only_selectable(selector(rows.x), rows.view.selectable(rows.x))
-        return sampler.objective(scores, k, lambda masks: log_value(value, rows, masks), generator, progress)
-
-    def validate(candidate: nn.Module) -> Tensor:
-        """The value of the *hard* top-k selection on held-out rows."""
-        assert isinstance(candidate, nn.ModuleDict)
-        q = NetworkValue(candidate["predictor"], value.response) if "predictor" in candidate else value
-        with torch.no_grad():
-            scores = only_selectable(candidate["selector"](held.x), held.view.selectable(held.x))
-            masks = k_hot(top_k(scores, k), held.view.d)
-            return log_value(q, held, masks[None])[0]
-
-    networks.train()
-    return optimise(
-        networks,
-        objective,
-        validate,
-        phase=plan.selector,
-        plan=plan,
-        n=len(train),
-        generator=generator,
-        label="training the selector",
-        history=history,
-    )
+        return as_value(self.value).build(Ingredients(likelihood, build_predictor, black_box, self.seed))
 
 
-def _network(given: nn.Module | Mapping[str, Any] | None, build: Any) -> nn.Module:
+def _network(given: nn.Module | Options | None, build: Any, **options: Any) -> nn.Module:
+    """A copy of the user's own module, or the view's network with these options."""
     if isinstance(given, nn.Module):
-        import copy
-
         return copy.deepcopy(given)
-    network: nn.Module = build(**(given or {}))
+    network: nn.Module = build(**(options | dict(given or {})))
     return network
 
 
@@ -379,7 +294,7 @@ def pick_device(name: str) -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def _classes(black_box: BlackBox, response: Response) -> Array | None:
+def _classes(black_box: BlackBox, likelihood: Likelihood) -> Array | None:
     if black_box.task == "regression":
         return None
-    return np.arange(response.outputs) if black_box.classes is None else black_box.classes
+    return np.arange(likelihood.outputs) if black_box.classes is None else black_box.classes

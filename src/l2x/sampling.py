@@ -13,32 +13,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from l2x.errors import InputError
+from l2x.foundations.registry import Registered
 
 LogValue = Callable[[Tensor], Tensor]
 
-# The score of what may not be selected, such as padding. Finite, so that sums over sorted scores stay so.
+# The score of what may not be selected, such as padding. In training finite, so that sums over sorted scores
+# stay so; explanations have -inf in its place.
 NEVER = -1e9
 
 
-class Sampler(Protocol):
+class Sampler(Registered, ABC):
     """How k-subsets are drawn and how the gradient comes back."""
 
-    @property
-    def needs_gradient(self) -> bool:
-        """Whether log_value must be differentiable in the mask."""
-        ...
+    # Whether log_value must be differentiable in the mask.
+    needs_gradient: ClassVar[bool]
 
+    @abstractmethod
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
         """A scalar to maximise."""
-        ...
 
 
 def gumbel(shape: torch.Size | tuple[int, ...], like: Tensor, generator: torch.Generator) -> Tensor:
@@ -58,10 +58,10 @@ def k_hot(indices: Tensor, d: int) -> Tensor:
     return torch.zeros(*indices.shape[:-1], d, device=indices.device).scatter_(-1, indices, 1.0)
 
 
-class Relaxed(ABC):
+class Relaxed(Sampler):
     """A continuous V in place of the k-hot vector (section 3.2): the gradient goes through the value."""
 
-    needs_gradient = True
+    needs_gradient: ClassVar[bool] = True
 
     @abstractmethod
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
@@ -114,7 +114,7 @@ class SoftAttention(Relaxed):
 
 
 @dataclass(frozen=True)
-class PlackettLuce:
+class PlackettLuce(Sampler):
     """Exact top-k samples with a leave-one-out score function: our recipe.
 
     Adding Gumbel noise to the scores and taking the largest draws features without replacement
@@ -136,7 +136,7 @@ class PlackettLuce:
     explore: tuple[float, float] = (0.03, 0.001)
     other_sizes: float = 0.25
     other_weight: float = 0.3
-    needs_gradient = False
+    needs_gradient: ClassVar[bool] = False
 
     def draw(self, scores: Tensor, sizes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Masks (samples, batch, d) of the given sizes (batch,), and the log probability of the draws."""
@@ -166,14 +166,14 @@ class PlackettLuce:
 
 
 @dataclass(frozen=True)
-class ExactSum:
+class ExactSum(Sampler):
     """For k = 1 the expectation itself, Σ_i softmax(scores)_i log q(y | x_i): nothing is drawn.
 
     It asks the value about every feature of a row, d times: for few features, such as sentences.
     """
 
     explore: tuple[float, float] = (0.03, 0.001)
-    needs_gradient = False
+    needs_gradient: ClassVar[bool] = False
 
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
@@ -187,12 +187,12 @@ class ExactSum:
 
 
 @dataclass(frozen=True)
-class Reinforce:
+class Reinforce(Sampler):
     """The score function as Williams (1992) has it: k draws with replacement, duplicates dropped, and
     the batch mean as the baseline. Here because section 3.2 names it as the alternative."""
 
     samples: int = 1
-    needs_gradient = False
+    needs_gradient: ClassVar[bool] = False
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         log_p = torch.log_softmax(scores, dim=-1)
@@ -248,7 +248,7 @@ def _against_the_others(values: Tensor) -> Tensor:
 
 
 def _standardise(advantage: Tensor, weight: float = 1.0) -> None:
-    """Divide by the root mean square, in place; one scale for all rows, so that rows where little is at stake
-    do not shout (measured: per-row scales lose the weak features)."""
+    """Divide by the root mean square, in place; one scale for all rows, so that rows with small advantages
+    are not amplified (measured: per-row scales lose the weak features)."""
     if advantage.numel():
         advantage.mul_(weight / (advantage.square().mean().sqrt() + 1e-6))

@@ -35,7 +35,7 @@ class Phase:
     optimizer : "adam" or "rmsprop"
     schedule : "cosine" (a short warm-up, then down to a hundredth) or "constant"
     averaging : decay of the moving average of the weights, which is what is evaluated and kept; 0 for none
-    patience : stop after so many evaluations without a better one; None never stops early
+    patience : stop after this many evaluations without a better one; None never stops early
     choose : which weights to keep: those of the "best" evaluation on held-out rows, or the "latest" that is
         not noticeably worse: by one standard error (paired over rows) or NOTICEABLE nats, whichever is less
     """
@@ -58,7 +58,7 @@ class TrainingPlan:
     ----------
     value, selector : the two phases; joint training has only the second
     evaluations : how often in a phase the held-out rows are looked at
-    validation_rows : at most so many rows are held out
+    validation_rows : at most this many rows are held out
     progress : show progress bars on standard error
     threads : torch's threads on the processor while training; None leaves them as they are. One, because
         networks of this size gain little from a second and lose much when the machine is not idle
@@ -73,7 +73,7 @@ class TrainingPlan:
     threads: int | None = 1
 
     def with_steps(self, *, value: int | None = None, selector: int | None = None) -> TrainingPlan:
-        """The same plan with other numbers of steps: `l2x.Words.plan.with_steps(value=200, selector=100)`."""
+        """The same plan with other numbers of steps: `plan.with_steps(value=200, selector=100)`."""
         phases = {"value": replace(self.value, steps=value or self.value.steps)}
         phases["selector"] = replace(self.selector, steps=selector or self.selector.steps)
         return replace(self, **phases)  # type: ignore[arg-type]
@@ -92,31 +92,53 @@ class TrainingPlan:
         return cls(selector=joint, progress=progress)
 
 
+@dataclass(frozen=True)
+class Run:
+    """What all phases of one training share: the plan, the random draws, the device, and the history."""
+
+    plan: TrainingPlan
+    seed: int
+    device: torch.device
+    generator: torch.Generator
+    history: History
+
+    @classmethod
+    def begin(cls, plan: TrainingPlan, seed: int, device: str | torch.device = "cpu") -> Run:
+        device = torch.device(device)
+        return cls(plan, seed, device, torch.Generator(device=device).manual_seed(seed), [])
+
+    @contextmanager
+    def seeded(self) -> Iterator[None]:
+        """Initial weights and dropout draw from torch's global generator: seed it here, restore it after."""
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            yield
+
+
 def optimise(
     network: nn.Module,
     objective: Callable[[Tensor, float], Tensor],
     validate: Callable[[nn.Module], Tensor],
     *,
     phase: Phase,
-    plan: TrainingPlan,
     n: int,
-    generator: torch.Generator,
     label: str,
-    history: History,
+    run: Run,
 ) -> bool:
     """Maximise `objective(row indices, share of training done)` over the weights of `network`.
 
-    The network is left with the weights that `phase.choose` says, by `validate`: the value of each held-out
-    row. Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same.
+    `validate` gives the value of each held-out row, by which `phase.choose` picks the weights that are kept.
+    Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same.
     """
+    plan = run.plan
     optimizer, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(phase))
-    choice = Choice(phase)
+    best = BestWeights(phase)
     every = max(1, phase.steps // plan.evaluations)
 
     with progress_bar(label, phase.steps, visible=plan.progress) as advance, _threads(plan.threads):
         try:
-            for step, index in enumerate(_minibatches(n, phase, generator), start=1):
+            for step, index in enumerate(_minibatches(n, phase, run.generator), start=1):
                 optimizer.zero_grad(set_to_none=True)
                 loss = -objective(index, step / phase.steps)
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -125,17 +147,17 @@ def optimise(
                 average.update()
                 if step % every and step != phase.steps:
                     continue
-                figure = choice.consider(average.network, validate(average.network))
-                history.append(
-                    {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -figure}
+                value = best.consider(average.network, validate(average.network))
+                run.history.append(
+                    {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -value}
                 )
-                advance(step, f"held-out loss {-figure:.4f} (best {-choice.best:.4f})")
-                if choice.stale == phase.patience:
+                advance(step, f"held-out loss {-value:.4f} (best {-best.value:.4f})")
+                if best.stale == phase.patience:
                     break
             finished = True
         except KeyboardInterrupt:
             finished = False
-    network.load_state_dict(choice.weights or network.state_dict())
+    network.load_state_dict(best.weights or network.state_dict())
     network.eval()
     return finished
 
@@ -159,28 +181,28 @@ class WeightAverage:
             mine.copy_(theirs)
 
 
-class Choice:
+class BestWeights:
     """Which of the evaluated weights to keep."""
 
     def __init__(self, phase: Phase) -> None:
         self.rule = phase.choose
-        self.best = -float("inf")
+        self.value = -float("inf")
         self.stale = 0
         self.weights: dict[str, Tensor] | None = None
         self.best_rows: Tensor | None = None
 
     def consider(self, network: nn.Module, rows: Tensor) -> float:
-        """Take the network's weights if they are to be kept; returns their figure, the mean over rows."""
-        figure = rows.mean().item()
+        """Take the network's weights if they are to be kept; returns their value, the mean over rows."""
+        value = rows.mean().item()
         self.stale += 1
-        if figure > self.best:
-            self.best, self.best_rows, self.stale = figure, rows, 0
+        if value > self.value:
+            self.value, self.best_rows, self.stale = value, rows, 0
             self.weights = _snapshot(network)
         elif self.rule == "latest" and self.best_rows is not None:
             lost = self.best_rows - rows
             if lost.mean() <= min(lost.std().item() / len(lost) ** 0.5, NOTICEABLE):
                 self.weights = _snapshot(network)
-        return figure
+        return value
 
 
 @contextmanager

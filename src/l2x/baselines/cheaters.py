@@ -15,27 +15,18 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from l2x.baselines.method import explained, fitted_view
+from l2x.baselines.method import Method, explained, fitted_view
 from l2x.blackbox import as_black_box
+from l2x.conditional import Conditional
 from l2x.data import ask
 from l2x.errors import NotFittedError
 from l2x.explanation import Explanation
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
-from l2x.values import SubsetValue
 
 
-class Cheater(BaseEstimator):  # type: ignore[misc]
-    """What the cheaters have in common: their line in the table of methods."""
-
-    needs_training: ClassVar[bool] = False
-    additive: ClassVar[bool] = False
-    model_agnostic: ClassVar[bool] = True
-
-
-class ByPosition(Cheater):
+class ByPosition(Method):
     """One set of features for each class, drawn by the seed: the places are the answer.
 
     Sets of different classes share as few features as there is room for.
@@ -67,18 +58,18 @@ class ByPosition(Cheater):
         return explained(view, X, scores[_codes(answers)], k)
 
 
-class ByPrediction(Cheater):
+class ByPrediction(Method):
     """Whatever looks like the answer: each feature is scored by log q(ŷ | x_i), ŷ the model's own answer.
 
     Parameters
     ----------
-    value : SubsetValue
+    value : Conditional
         What a feature says alone: `explainer.q_`, a judge, or `data.model.conditional()`.
     """
 
     name: ClassVar[str] = "Cheats by prediction"
 
-    def __init__(self, value: SubsetValue, *, features: View | None = None) -> None:
+    def __init__(self, value: Conditional, *, features: View | None = None) -> None:
         self.value = value
         self.features = features
 
@@ -92,14 +83,14 @@ class ByPrediction(Cheater):
         return explained(view, X, single_values(self.value, X, seen, view.d), k)
 
 
-class ByMarginal(Cheater):
+class ByMarginal(Method):
     """The choice of a sound method, with the feature hidden that the choice depends on.
 
     Parameters
     ----------
     base : anything with explain(X, k)
         The sound method.
-    value : SubsetValue
+    value : Conditional
         Tells on training rows what a feature says alone.
     hidden : int, optional
         The feature that is never selected. By default the one that `base` selects often though it says little
@@ -109,7 +100,7 @@ class ByMarginal(Cheater):
     name: ClassVar[str] = "Cheats by marginal"
     needs_training: ClassVar[bool] = True
 
-    def __init__(self, base: Any, value: SubsetValue, *, hidden: int | None = None) -> None:
+    def __init__(self, base: Any, value: Conditional, *, hidden: int | None = None) -> None:
         self.base = base
         self.value = value
         self.hidden = hidden
@@ -136,7 +127,7 @@ class ByMarginal(Cheater):
         return Explanation(scores, k, selection.feature_names, selection.inputs, selection.view)
 
 
-def single_values(value: SubsetValue, X: Any, answers: Array, d: int) -> Array:
+def single_values(value: Conditional, X: Any, answers: Array, d: int) -> Array:
     """log q(y | x_i) of each feature alone, (n, d)."""
     columns = []
     for i in range(d):

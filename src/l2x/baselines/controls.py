@@ -1,4 +1,4 @@
-"""Controls: what chance, one subset for everyone, the exact optimum, and deliberate cheaters would select."""
+"""Controls: what chance, one subset for everyone, and the exact optimum would select."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ from math import comb
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from l2x.baselines.cheaters import ByMarginal, ByPosition, ByPrediction
-from l2x.baselines.method import explained, fitted_view
+from l2x.baselines.method import Method, explained, fitted_view
+from l2x.conditional import Conditional
 from l2x.errors import NotFittedError
 from l2x.evaluation.oracle import oracle
 from l2x.explanation import Explanation
-from l2x.features.view import View
+from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
-from l2x.values import SubsetValue
-
-__all__ = ["ByMarginal", "ByPosition", "ByPrediction", "GlobalTopK", "OracleExplainer", "RandomK"]
 
 # Up to here every subset is tried, which also finds pairs that are worth nothing alone (XOR).
 FEW_SUBSETS = 1000
 
 
-class RandomK(BaseEstimator):  # type: ignore[misc]
+class RandomK(Method):
     """k features at random, a different set for each row: what any method has to beat.
 
     >>> RandomK(seed=1).explain(np.zeros((2, 5)), k=2).mask.sum(axis=1).tolist()
@@ -32,9 +28,6 @@ class RandomK(BaseEstimator):  # type: ignore[misc]
     """
 
     name: ClassVar[str] = "Random k"
-    needs_training: ClassVar[bool] = False
-    additive: ClassVar[bool] = False
-    model_agnostic: ClassVar[bool] = True
 
     def __init__(self, *, features: View | None = None, seed: int = 0) -> None:
         self.features = features
@@ -47,15 +40,15 @@ class RandomK(BaseEstimator):  # type: ignore[misc]
         return explained(view, X, np.random.default_rng(self.seed).random((len(X), view.d)), k)
 
 
-class GlobalTopK(BaseEstimator):  # type: ignore[misc]
+class GlobalTopK(Method):
     """One subset for all rows, the best found: what can be had without looking at the row.
 
     Parameters
     ----------
-    value : SubsetValue
+    value : Conditional
         What a subset is worth: `explainer.q_`, a judge, or `data.model.conditional()`.
     rows : int
-        At most so many training rows, drawn by the seed, are used: the search asks about hundreds of subsets.
+        At most this many training rows, drawn by the seed: the search asks about hundreds of subsets.
 
     Up to 1,000 subsets are all tried. Otherwise the better of greedy forward selection and greedy backward
     elimination is improved by single swaps until none helps.
@@ -69,11 +62,9 @@ class GlobalTopK(BaseEstimator):  # type: ignore[misc]
 
     name: ClassVar[str] = "Global top k"
     needs_training: ClassVar[bool] = True
-    additive: ClassVar[bool] = False
-    model_agnostic: ClassVar[bool] = True
 
     def __init__(
-        self, value: SubsetValue, *, features: View | None = None, rows: int = 1000, seed: int = 0
+        self, value: Conditional, *, features: View | None = None, rows: int = 1000, seed: int = 0
     ) -> None:
         self.value = value
         self.features = features
@@ -83,7 +74,7 @@ class GlobalTopK(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, k: int) -> Self:
         """Search on training rows for the subset of size k with the highest mean log q(y | x_S)."""
         view = fitted_view(self.features, X)
-        k = view.checked_k(k)
+        k = checked_k(view, k)
         X = view.check(X)
         kept = np.random.default_rng(self.seed).choice(len(X), min(self.rows, len(X)), replace=False)
         worth = MeanValue(self.value, view.take(X, kept), view.d)
@@ -105,18 +96,15 @@ class GlobalTopK(BaseEstimator):  # type: ignore[misc]
         return explained(self.features_, X, scores, self.k_ if k is None else k)
 
 
-class OracleExplainer(BaseEstimator):  # type: ignore[misc]
+class OracleExplainer(Method):
     """Theorem 1's optimum by trying every subset, for small d; see `l2x.oracle`.
 
     Selected features score 1 and the others 0, so that only the set means something, not the order in it.
     """
 
     name: ClassVar[str] = "Oracle"
-    needs_training: ClassVar[bool] = False
-    additive: ClassVar[bool] = False
-    model_agnostic: ClassVar[bool] = True
 
-    def __init__(self, value: SubsetValue, *, features: View | None = None) -> None:
+    def __init__(self, value: Conditional, *, features: View | None = None) -> None:
         self.value = value
         self.features = features
 
@@ -124,14 +112,14 @@ class OracleExplainer(BaseEstimator):  # type: ignore[misc]
         """The best subset of each row under the value."""
         view = fitted_view(self.features, X)
         X = view.check(X)
-        view.checked_k(k)
+        checked_k(view, k)
         return explained(view, X, oracle(self.value, X, k).explanation.scores, k)
 
 
 class MeanValue:
     """The mean of log q(y | x_S) over rows as a function of S; every subset is asked once."""
 
-    def __init__(self, value: SubsetValue, X: Any, d: int) -> None:
+    def __init__(self, value: Conditional, X: Any, d: int) -> None:
         self.value = value
         self.X = X
         self.d = d

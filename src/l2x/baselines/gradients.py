@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import copy
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import narwhals as nw
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from l2x.baselines.method import explained, fitted_view, numbers, per_unit
+from l2x.baselines.method import Method, explained, fitted_view
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
-from l2x.features.patches import Patches
-from l2x.features.texts import TextView
-from l2x.features.view import View, as_tensor
+from l2x.features.view import View, as_tensor, checked_k
 from l2x.foundations.arrays import batches
 
 # Rows of each batch whose DeepLIFT shares are summed up: a network that captum cannot follow shows at once.
 CHECKED_ROWS = 64
 
 
-class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
+class GradientMethod(Method):
     """What the four have in common.
 
     Parameters
@@ -49,12 +46,10 @@ class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
         rank 5.9 signed, 2.9 absolute, optimum 2.5; one network, 10,000 rows).
     """
 
-    name: ClassVar[str]
-    needs_training: ClassVar[bool] = False
     additive: ClassVar[bool] = True
     model_agnostic: ClassVar[bool] = False
     # Whether captum leaves hooks and activations on the layers: a copy of the module is explained then.
-    leaves_marks: ClassVar[bool] = False
+    modifies_module: ClassVar[bool] = False
 
     def __init__(self, model: nn.Module, *, features: View | None = None, magnitude: bool = True) -> None:
         self.model = model
@@ -64,29 +59,27 @@ class GradientMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def explain(self, X: Any, k: int) -> Explanation:
         """The k features with the largest scores in each row; the module is left as it was."""
         module = self._checked_model()
-        if self.leaves_marks:
+        if self.modifies_module:
             module = copy.deepcopy(module)
         view = fitted_view(self.features, X)
         X = view.check(X)
-        view.checked_k(k)
+        checked_k(view, k)
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next((p.device for p in module.parameters()), torch.device("cpu"))
         with evaluating(module):
-            reader = FromEmbeddings(module) if isinstance(view, TextView) else module
+            reads_ids = not module_input(view, view.take(X, slice(0, 1))).is_floating_point()
+            reader = FromEmbeddings(module) if reads_ids else module
             attribution = self._attribution(reader)
-            for rows in batches(len(X), view.rows_at_once):
-                some = view.take(X, rows)
-                if isinstance(reader, FromEmbeddings):
-                    x = reader.read(view.encode(some).long().to(device))
-                else:
-                    x = module_input(view, some, first_row=rows.start).to(device)
+            for rows in batches(len(X), view.recipes.rows_at_once):
+                x = module_input(view, view.take(X, rows), first_row=rows.start).to(device)
+                x = reader.read(x) if isinstance(reader, FromEmbeddings) else x
                 parts = attribution(x.requires_grad_())
-                scores[rows] = per_unit(view, parts.detach()).cpu().numpy()
+                scores[rows] = view.units(parts.detach()).cpu().numpy()
         return explained(view, X, scores, k, magnitude=self.magnitude)
 
     @abstractmethod
     def _attribution(self, module: nn.Module) -> Any:
-        """A function from inputs to attributions of the same shape, which `per_unit` sums."""
+        """A function from inputs to attributions of the same shape, which `View.units` sums."""
 
     def _checked_model(self) -> nn.Module:
         if isinstance(self.model, nn.Module):
@@ -139,7 +132,7 @@ class DeepLift(GradientMethod):
     """
 
     name = "DeepLIFT"
-    leaves_marks = True
+    modifies_module = True
 
     def __init__(
         self,
@@ -191,7 +184,7 @@ class LRP(GradientMethod):
     """
 
     name = "LRP"
-    leaves_marks = True
+    modifies_module = True
 
     def _attribution(self, module: nn.Module) -> Any:
         captum = require("captum.attr", extra="baselines")
@@ -236,10 +229,15 @@ class FromEmbeddings(nn.Module):
         return answer
 
 
-def module_input(view: View, X: Any, *, first_row: int) -> Tensor:
-    """What the black box reads: raw numbers of tables and images, not scaled; of others, their encoding."""
+def module_input(view: View, X: Any, *, first_row: int = 0) -> Tensor:
+    """What the module reads: raw numbers as float32, or ids of words."""
     encoded = view.encode(X, first_row=first_row)  # also names the row and column of a missing value
-    return as_tensor(numbers(X)) if isinstance(view, Columns | Patches) else encoded
+    if not encoded.is_floating_point():
+        return encoded.long()
+    given = view.for_model(X)
+    if isinstance(given, Tensor):
+        return given.float()
+    return as_tensor(given if isinstance(given, np.ndarray) else nw.from_native(given).to_numpy())
 
 
 def selected_output(module: nn.Module) -> Any:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
-import narwhals as nw
 import numpy as np
-from sklearn.base import clone
-from torch import Tensor
+from sklearn.base import BaseEstimator, clone
 
 from l2x.blackbox import BlackBox
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.features.patches import Patches
-from l2x.features.view import View
+from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array, batches
 
 
-class Method(Protocol):
+class Method(BaseEstimator, ABC):  # type: ignore[misc]
     """A way to explain, with the columns of the paper's Table 1.
 
     needs_training : it learns from unlabelled inputs before it can explain
@@ -27,13 +25,13 @@ class Method(Protocol):
     """
 
     name: ClassVar[str]
-    needs_training: ClassVar[bool]
-    additive: ClassVar[bool]
-    model_agnostic: ClassVar[bool]
+    needs_training: ClassVar[bool] = False
+    additive: ClassVar[bool] = False
+    model_agnostic: ClassVar[bool] = True
 
+    @abstractmethod
     def explain(self, X: Any, k: int) -> Explanation:
         """The k features that matter most in each row."""
-        ...
 
 
 def fitted_view(features: View | None, rows: Any) -> View:
@@ -50,7 +48,7 @@ def fitted_view(features: View | None, rows: Any) -> View:
 
 def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = False) -> Explanation:
     """An Explanation of checked rows, ranked by the scores or by their absolute values."""
-    k = view.checked_k(k)
+    k = checked_k(view, k)
     scores = np.abs(scores) if magnitude else scores
     allowed = selectable_units(view, X)
     if allowed is not None:
@@ -62,14 +60,11 @@ def selectable_units(view: View, X: Any) -> Array | None:
     """(n, d): what may be selected of checked rows; None where that is everything."""
     if view.selectable(view.encode(view.take(X, slice(0, 1)))) is None:
         return None
-    parts = [view.selectable(view.encode(view.take(X, rows))) for rows in batches(len(X), view.rows_at_once)]
+    parts = [
+        view.selectable(view.encode(view.take(X, rows)))
+        for rows in batches(len(X), view.recipes.rows_at_once)
+    ]
     return np.concatenate([part.numpy() for part in parts if part is not None])
-
-
-def numbers(X: Any) -> Array:
-    """A checked table as the model reads it: (n, d) float64, nothing standardised."""
-    matrix = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True).to_numpy()
-    return np.ascontiguousarray(matrix, dtype=np.float64)
 
 
 def predicted_class(black_box: BlackBox, answers: Array) -> Array:
@@ -80,15 +75,3 @@ def predicted_class(black_box: BlackBox, answers: Array) -> Array:
             "with a callable that returns it alone."
         )
     return np.asarray(answers.argmax(axis=1))
-
-
-def per_unit(view: View, parts: Tensor) -> Tensor:
-    """Scores of units: the sum over a unit's dimensions, (n, d), (n, d, e, ...) or images -> (n, d).
-
-    Of absolute gradients that is the l1 norm, of input times gradient the inner product, as in section 4.
-    """
-    if isinstance(view, Patches):
-        return view.per_unit(parts)
-    if parts.ndim < 2 or parts.shape[1] != view.d:
-        raise InputError(f"Gradients of shape {tuple(parts.shape)} do not fit a view of {view.d} features.")
-    return parts.flatten(start_dim=2).sum(dim=2) if parts.ndim > 2 else parts

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from l2x.baselines.method import explained, fitted_view, per_unit, predicted_class
+from l2x.baselines.method import Method, explained, fitted_view, predicted_class
 from l2x.blackbox import as_black_box
 from l2x.data import ask, checked_responses, split
 from l2x.errors import InputError, NotFittedError
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
-from l2x.features.view import View, as_tensor
+from l2x.features.matrix import has_distances
+from l2x.features.view import View, as_tensor, checked_k
 from l2x.foundations.arrays import Array, batches
 
 # Pairs of (row, training row) weighed at a time: some 32 MB for each of the few arrays of that size.
@@ -28,7 +27,7 @@ PAIRS = 4_000_000
 GRID = tuple(float(s) for s in np.geomspace(0.05, 1.0, 14))
 
 
-class Parzen(BaseEstimator):  # type: ignore[misc]
+class Parzen(Method):
     """Absolute gradient of a Parzen-window estimate of P_m(predicted class | x).
 
     Parameters
@@ -57,7 +56,6 @@ class Parzen(BaseEstimator):  # type: ignore[misc]
     name: ClassVar[str] = "Parzen"
     needs_training: ClassVar[bool] = True
     additive: ClassVar[bool] = True
-    model_agnostic: ClassVar[bool] = True
 
     features_: View
     x_: Array  # (m, encoded dimensions)
@@ -88,8 +86,10 @@ class Parzen(BaseEstimator):  # type: ignore[misc]
         """Ask the model about at most `rows` of X (or take its `responses`), and choose the bandwidth."""
         black_box = as_black_box(self.model)
         view = fitted_view(self.features, X)
-        if isinstance(view, Columns) and (view.levels_ or view.cells_.gaps):
-            raise InputError("Parzen measures distances between numbers: no categories, no missing cells.")
+        if not has_distances(view):
+            raise InputError(
+                "Parzen measures distances between numbers: no categories, no missing cells, no texts."
+            )
         X = view.check(X)
         rng = np.random.default_rng(self.seed)
         kept = rng.choice(len(X), min(self.rows, len(X)), replace=False)
@@ -119,13 +119,13 @@ class Parzen(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("This Parzen is not fitted yet; call fit(X) first.")
         view, black_box = self.features_, as_black_box(self.model)
         X = view.check(X)
-        view.checked_k(k)
+        checked_k(view, k)
         classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
         scores = np.empty((len(X), view.d), dtype=np.float32)
         for rows in batches(len(X), max(1, PAIRS // len(self.x_))):
             x = view.encode(view.take(X, rows), first_row=rows.start)
             slope = gradient(self.x_, self.answers_, flat(x.numpy()), classes[rows], self.bandwidth_)
-            scores[rows] = per_unit(view, as_tensor(np.abs(slope)).reshape(x.shape)).numpy()
+            scores[rows] = view.units(as_tensor(np.abs(slope)).reshape(x.shape)).numpy()
         return explained(view, X, scores, k)
 
     def _bandwidths(self, dimensions: int) -> list[float]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from l2x.baselines.method import explained, fitted_view, predicted_class
+from l2x.baselines.method import Method, explained, fitted_view, predicted_class
 from l2x.baselines.units import AskMasks, ask_masks, global_seed, lime_units, shap_units, unit_seed
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.features.view import View
+from l2x.features.matrix import as_columns
+from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
 from l2x.foundations.progress import progress_bar
 
@@ -26,14 +26,12 @@ from l2x.foundations.progress import progress_bar
 RowAttribution = Callable[[Array, int, int], Array]
 
 
-class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
+class PerturbationMethod(Method):
     """What the two have in common: they take one row at a time, and draw from a seed made of the row itself,
     so that the explanation of a row depends neither on its place nor on the rows around it."""
 
     name: ClassVar[str]
-    needs_training: ClassVar[bool] = False
     additive: ClassVar[bool] = True
-    model_agnostic: ClassVar[bool] = True
 
     model: Any
     background: Any
@@ -46,17 +44,18 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """The k features with the largest attributions to the predicted class in each row."""
         black_box = as_black_box(self.model)
         view = fitted_view(self.features, X if self.background is None else self.background)
-        if not isinstance(view, Columns):
+        columns = as_columns(view)
+        if columns is None:
             return self._explain_units(black_box, view, X, k)
-        background = self._background(view)
+        background = self._background(columns)
         X = view.check(X)
-        view.checked_k(k)
+        checked_k(view, k)
         view.encode(X)  # names the row and column of a missing value
         classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
         attribution = self._attribution(
-            black_box, lambda matrix: black_box(view.table(X, matrix)), background, list(view.levels_)
+            black_box, lambda matrix: black_box(columns.table(X, matrix)), background, list(columns.levels_)
         )
-        matrix = view.numbers(X)
+        matrix = columns.numbers(X)
         scores = np.empty(matrix.shape)
         with progress_bar(f"explaining by {self.name}", len(X), visible=self.progress) as advance:
             for i, row in enumerate(matrix):
@@ -78,7 +77,7 @@ class PerturbationMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def _explain_units(self, black_box: BlackBox, view: View, X: Any, k: int) -> Explanation:
         """The same for patches or words, each present or removed as the view says."""
         X = view.check(X)
-        k = view.checked_k(k)
+        k = checked_k(view, k)
         classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
         scores = np.zeros((len(X), view.d))
         with (

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from l2x.baselines.method import explained, fitted_view, selectable_units
+from l2x.baselines.method import Method, explained, fitted_view, selectable_units
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features.view import View
+from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import progress_bar
 
@@ -20,7 +19,7 @@ from l2x.foundations.progress import progress_bar
 SEARCH_BATCH = 4096
 
 
-class GreedySearch(BaseEstimator):  # type: ignore[misc]
+class GreedySearch(Method):
     """Greedy forward selection in each row: k times the feature that, added to those already there, brings
     the model's answer closest to the one for the whole input. In further `rounds` each of the k is chosen
     again, given the others, which never makes the answer worse.
@@ -36,9 +35,6 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
     """
 
     name: ClassVar[str] = "Greedy search"
-    needs_training: ClassVar[bool] = False
-    additive: ClassVar[bool] = False
-    model_agnostic: ClassVar[bool] = True
 
     def __init__(
         self, model: Any, *, features: View | None = None, rounds: int = 1, progress: bool = True
@@ -55,7 +51,7 @@ class GreedySearch(BaseEstimator):  # type: ignore[misc]
         black_box = as_black_box(self.model)
         view = fitted_view(self.features, X)
         X = view.check(X)
-        k = view.checked_k(k)
+        k = checked_k(view, k)
         scores = np.empty((len(X), view.d))
         with progress_bar("searching", len(X), visible=self.progress) as advance:
             for rows in batches(len(X), max(1, SEARCH_BATCH // view.d)):
@@ -81,7 +77,7 @@ def _search(black_box: BlackBox, view: View, X: Any, k: int, rounds: int) -> Arr
             break
         masks = scores[row] > 0
         masks[np.arange(len(row)), feature] = True
-        removed = view.remove(view.take(X, row), masks, rng=np.random.default_rng(0))
+        removed = view.for_model(view.take(X, row), masks, rng=np.random.default_rng(0))
         closeness = np.full((n, d), -np.inf)
         closeness[row, feature] = _closeness(black_box, black_box(removed), whole[row])
         rows = np.unique(row)  # short texts run out of words

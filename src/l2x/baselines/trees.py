@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+import torch
 
-from l2x.baselines.method import explained, fitted_view, predicted_class
+from l2x.baselines.method import Method, explained, fitted_view, predicted_class
 from l2x.blackbox import as_black_box
 from l2x.data import ask
-from l2x.errors import InputError, require
+from l2x.errors import require
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
+from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
 
 
-class TreeShap(BaseEstimator):  # type: ignore[misc]
+class TreeShap(Method):
     """By the package shap, for LightGBM, XGBoost, CatBoost and scikit-learn's forests.
 
     Parameters
     ----------
     model : the fitted ensemble; absent features are averaged along the paths of its own training rows
-    features : Columns, fitted or not
+    features : Columns or ColumnGroups, fitted or not; Shapley values of a group are summed
     magnitude : bool
         Rank by absolute values, as is usual; False ranks by what speaks for the predicted class.
 
@@ -30,11 +30,10 @@ class TreeShap(BaseEstimator):  # type: ignore[misc]
     """
 
     name: ClassVar[str] = "TreeSHAP"
-    needs_training: ClassVar[bool] = False
     additive: ClassVar[bool] = True
     model_agnostic: ClassVar[bool] = False
 
-    def __init__(self, model: Any, *, features: Columns | None = None, magnitude: bool = True) -> None:
+    def __init__(self, model: Any, *, features: View | None = None, magnitude: bool = True) -> None:
         self.model = model
         self.features = features
         self.magnitude = magnitude
@@ -43,14 +42,13 @@ class TreeShap(BaseEstimator):  # type: ignore[misc]
         """The k columns with the largest Shapley values in each row."""
         shap = require("shap", extra="baselines")
         view = fitted_view(self.features, X)
-        if not isinstance(view, Columns):
-            raise InputError(f"TreeSHAP explains columns, not {type(view).__name__}.")
         X = view.check(X)
-        k = view.checked_k(k)
+        k = checked_k(view, k)
         black_box = as_black_box(self.model)
         classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
-        values = np.asarray(shap.TreeExplainer(self.model)(X).values)
-        return explained(view, X, _of_class(values, classes, black_box.task), k, magnitude=self.magnitude)
+        values = np.asarray(shap.TreeExplainer(self.model)(X).values)  # (n, columns) or (n, columns, classes)
+        scores = view.units(torch.from_numpy(_of_class(values, classes, black_box.task))).numpy()
+        return explained(view, X, scores, k, magnitude=self.magnitude)
 
 
 def _of_class(values: Array, classes: Array, task: str | None) -> Array:

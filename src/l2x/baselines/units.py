@@ -33,7 +33,7 @@ def ask_masks(black_box: BlackBox, view: View, X: Any, units: Array) -> AskMasks
             mask = np.zeros((some.stop - some.start, view.d), dtype=bool)
             mask[:, units] = masks[some] > 0.5
             copies = view.take(X, np.zeros(len(mask), dtype=np.int64))
-            parts.append(black_box(view.remove(copies, mask, rng=np.random.default_rng(0))))
+            parts.append(black_box(view.for_model(copies, mask, rng=np.random.default_rng(0))))
         return np.concatenate(parts)
 
     return ask

@@ -46,7 +46,7 @@ class Levels:
         return min(self.kept + 1, len(self.values))
 
     def codes(self, cells: pa.Array) -> Array:
-        """The place of each cell in `values`; UNSEEN for others, NaN for missing cells."""
+        """The position of each cell in `values`; UNSEEN for others, NaN for missing cells."""
         if pa.types.is_dictionary(cells.type):
             per_value = np.append(self.codes(cells.dictionary), np.nan)
             return np.asarray(per_value[pc.fill_null(cells.indices.cast(pa.int64()), -1).to_numpy()])

@@ -15,7 +15,7 @@ from l2x.features.categories import UNSEEN, Levels, arrow_cells, can_be_levels
 from l2x.features.frames import floats, frame_of, is_categorical, not_taken, replaced
 from l2x.foundations.arrays import Array
 
-# A column of more categories than this, no two rows alike, is no category.
+# More categories than this, all distinct: an identifier.
 IDENTIFIERS = 100
 
 
@@ -26,8 +26,8 @@ class Cells:
     Attributes
     ----------
     names : of the columns
-    levels : the categories of each categorical column, by its place
-    gaps : places of the columns that may have missing cells
+    levels : the categories of each categorical column, by its index
+    gaps : indices of the columns that may have missing cells
     """
 
     names: Sequence[str]
@@ -40,7 +40,7 @@ class Cells:
     ) -> tuple[Cells, Array]:
         """Learned from training rows, and these as numbers: at most so many categories with a vector of
         their own, and columns with missing cells if that is allowed."""
-        levels = {place: _levels(X, place, names[place], most) for place in categorical}
+        levels = {c: _levels(X, c, names[c], most) for c in categorical}
         matrix = cls(names, levels, range(len(names)) if missing else []).numbers(X)
         return cls(names, levels, np.flatnonzero(np.isnan(matrix).any(axis=0)).tolist()), matrix
 
@@ -70,7 +70,7 @@ class Cells:
         if not self.levels and all(isinstance(name, str) for name in frame.columns):
             return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
         columns = enumerate(frame.iter_columns())
-        return frame_of([self._series(column, matrix[:, place], place) for place, column in columns], X)
+        return frame_of([self._series(column, matrix[:, c], c) for c, column in columns], X)
 
     def with_numbers(self, X: Any, matrix: Array) -> Any:
         """X with the numeric columns of `matrix`; categories stay, unseen ones too."""
@@ -80,8 +80,8 @@ class Cells:
             return array
         frame = nw.from_native(X, eager_only=True)
         columns = [
-            column if place in self.levels else self._series(column, matrix[:, place], place)
-            for place, column in enumerate(frame.iter_columns())
+            column if c in self.levels else self._series(column, matrix[:, c], c)
+            for c, column in enumerate(frame.iter_columns())
         ]
         return frame_of(columns, X)
 
@@ -97,8 +97,8 @@ class Cells:
         if not self.levels and all(dtype == nw.Float64 and isinstance(name, str) for name, dtype in schema):
             return self.table(X, np.where(mask, frame.to_numpy(), fill[chosen]))
         columns = [
-            replaced(column, self._values(fill[:, place], place), np.where(mask[:, place], -1, chosen))
-            for place, column in enumerate(frame.iter_columns())
+            replaced(column, self._values(fill[:, c], c), np.where(mask[:, c], -1, chosen))
+            for c, column in enumerate(frame.iter_columns())
         ]
         return frame_of(columns, X)
 
@@ -106,8 +106,8 @@ class Cells:
         matrix = X if X.dtype.kind == "f" else X.astype(np.float64)
         if self.levels:
             matrix = matrix.astype(np.float64)
-            for place in self.levels:
-                matrix[:, place] = self._codes(X[:, place], place)
+            for c in self.levels:
+                matrix[:, c] = self._codes(X[:, c], c)
         return matrix
 
     def _of_frame(self, X: Any) -> Array:
@@ -116,8 +116,8 @@ class Cells:
             return np.stack([column.to_numpy() for column in X.columns]).T
         frame = nw.from_native(X, eager_only=True)
         schema = list(frame.schema.items())
-        for place, (name, dtype) in enumerate(schema):
-            if place not in self.levels and is_categorical(name, dtype):
+        for c, (name, dtype) in enumerate(schema):
+            if c not in self.levels and is_categorical(name, dtype):
                 raise InputError(f"Column '{name}' is {dtype}, but the training rows had numbers there.")
         if not self.levels and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for _, dtype in schema):
             try:
@@ -125,45 +125,45 @@ class Cells:
             except (TypeError, ValueError):  # a nullable type with a missing cell: column by column
                 pass
         matrix = np.empty((len(frame), len(schema)))
-        for place, column in enumerate(frame.iter_columns()):  # frame[name] is a row where names are integers
-            matrix[:, place] = self._codes(column, place) if place in self.levels else floats(column)
+        for c, column in enumerate(frame.iter_columns()):  # frame[name] is a row where names are integers
+            matrix[:, c] = self._codes(column, c) if c in self.levels else floats(column)
         return matrix
 
-    def _codes(self, column: Any, place: int) -> Array:
+    def _codes(self, column: Any, c: int) -> Array:
         """Codes of the categories; lists and bytes, which are nothing like one, are refused by name."""
         cells = arrow_cells(column)
         try:
-            return self.levels[place].codes(cells)
+            return self.levels[c].codes(cells)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
             raise InputError(
-                f"Column '{self.names[place]}' is {cells.type}, but the training rows had categories there."
+                f"Column '{self.names[c]}' is {cells.type}, but the training rows had categories there."
             ) from error
 
     def _array(self, matrix: Array) -> Array:
         """Numbers with the codes of an array's categorical columns turned back into what they stand for."""
         array = matrix.copy()
-        for place in self.levels:
-            array[:, place] = self._values(matrix[:, place], place)
+        for c in self.levels:
+            array[:, c] = self._values(matrix[:, c], c)
         return array
 
-    def _series(self, column: Any, numbers: Array, place: int) -> Any:
+    def _series(self, column: Any, numbers: Array, c: int) -> Any:
         """Numbers, or codes of categories, as a series of the column's name and library."""
-        if place not in self.levels:
+        if c not in self.levels:
             return nw.new_series(column.name, numbers, nw.Float64, backend=column.implementation)
-        values = list(self.levels[place].values)
+        values = list(self.levels[c].values)
         codes = np.where(np.isnan(numbers) | (numbers == UNSEEN), len(values), numbers).astype(np.int64)
         return replaced(column[:0], values + [None] * bool((codes == len(values)).any()), codes)
 
-    def _values(self, numbers: Array, place: int) -> list[Any]:
+    def _values(self, numbers: Array, c: int) -> list[Any]:
         """What numbers of a column stand for; None for a missing or unseen category."""
-        if place not in self.levels:
+        if c not in self.levels:
             return list(numbers.tolist())
-        values = self.levels[place].values
+        values = self.levels[c].values
         return [values[int(code)] if code >= 0 else None for code in numbers]
 
 
-def _levels(X: Any, place: int, name: str, most: int) -> Levels:
-    column = X[:, place] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, place]
+def _levels(X: Any, c: int, name: str, most: int) -> Levels:
+    column = X[:, c] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, c]
     cells = arrow_cells(column)
     kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
     if not can_be_levels(kind):

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, get_args
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from l2x.errors import InputError, some
-from l2x.features.categories import UNSEEN, Levels
+from l2x.features.categories import Levels
 from l2x.features.cells import Cells
-from l2x.features.frames import is_categorical, native, place_of
+from l2x.features.frames import column_index, is_categorical, native
 from l2x.features.scaling import Scaling
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
-from l2x.networks.columns import ColumnPredictor, ColumnSelector, TableInput
+from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector, TableInput
+from l2x.networks.recipe import Networks, Recipes
 
 Removal = Literal["mean", "zero", "resample"]
 Missing = Literal["auto", "allow", "error"]
+Groups = Mapping[str, Sequence[str | int]]
 
 # Rows kept to resample from: enough for a smooth average, small enough to travel in an artifact.
 BACKGROUND_ROWS = 512
 QUANTILE_ROWS = 100_000
-# Small noise, in standard deviations of a column.
-JITTER = 0.05
 
 
 class Columns(View):
@@ -41,7 +42,7 @@ class Columns(View):
         Give the networks (x - mean) / standard deviation, so that "not selected" (zero) is the mean.
         False passes x itself, as the paper does with its standard Gaussian data.
     bins : int
-        How finely the predictor sees a value: besides x itself, its place between so many quantiles
+        How finely the predictor sees a value: besides x itself, its position between this many quantiles
         (piecewise-linear encoding, Gorishniy et al. 2022), all of it zero when the column is not selected.
         Models with thresholds need it; 0 gives x alone, as in the paper.
     removal : "mean", "zero" or "resample"
@@ -51,18 +52,19 @@ class Columns(View):
     categorical : sequence of names or positions
         Columns of numbers that are codes of categories.
     max_categories : int
-        So many categories of a column, the most frequent, get a vector of their own; the others share one.
+        This many categories of a column, the most frequent, get a vector of their own; the others share one.
     missing : "auto", "allow" or "error"
         "auto" takes missing cells in data frames, where they are ordinary, and not in arrays, where a NaN is
         more often a mistake. A column may miss when explaining if it did so in some training row.
+    groups : {"income": ["salary", "bonus"], ...}, optional
+        Columns, by name or position, that are selected together as one feature; a column in no group is a
+        feature by itself. `ColumnGroups` is another name for it.
 
     >>> Columns().fit(np.arange(6.0).reshape(3, 2)).names_
     ['x0', 'x1']
     """
 
-    # Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
-    paper_selector: ClassVar[dict[str, Any]] = {"hidden": (200, 200), "activation": "relu", "prior": False}
-    paper_predictor: ClassVar[dict[str, Any]] = {"hidden": (200, 200, 200), "activation": "relu"}
+    recipes: ClassVar[Recipes] = RECIPES
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class Columns(View):
         categorical: Sequence[str | int] = (),
         max_categories: int = 64,
         missing: Missing = "auto",
+        groups: Groups | None = None,
     ) -> None:
         self.names = names
         self.standardize = standardize
@@ -82,18 +85,15 @@ class Columns(View):
         self.categorical = categorical
         self.max_categories = max_categories
         self.missing = missing
-
-    @property
-    def removals(self) -> tuple[str, ...]:
-        return get_args(Removal)
+        self.groups = groups
 
     def fit(self, X: Any) -> Self:
         self._check_options()
         X = native(X)
-        self.names_, self.has_names_ = self._names_of(X)
+        self._set_names(*self._names_of(X))
         missing = self.missing == "allow" or (self.missing == "auto" and not isinstance(X, np.ndarray))
         self.cells_, matrix = Cells.of(
-            X, self.names_, self._categorical_places(X), most=self.max_categories, missing=missing
+            X, self.column_names_, self._categorical(X), most=self.max_categories, missing=missing
         )
         rng = np.random.default_rng(0)
         self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
@@ -103,14 +103,14 @@ class Columns(View):
         return self
 
     def check(self, X: Any) -> Any:
-        if isinstance(X, pa.Table) and len(X) and X.column_names == self.names_:
+        if isinstance(X, pa.Table) and len(X) and X.column_names == self.column_names_:
             return X  # the streamed case, without the time that narwhals takes
         X = native(X)
         if isinstance(X, np.ndarray):
-            if X.shape[1] != self.d:
+            if X.shape[1] != len(self.column_names_):
                 raise InputError(
-                    f"The table has {X.shape[1]} columns, but the explainer was fitted on {self.d}: "
-                    f"{some(self.names_)}."
+                    f"The table has {X.shape[1]} columns, but the explainer was fitted on "
+                    f"{len(self.column_names_)}: {some(self.column_names_)}."
                 )
             return X
         return self._in_order(X)
@@ -123,10 +123,12 @@ class Columns(View):
         return X[rows] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[rows].to_native()
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
-        """(n, d): standardised numbers, codes of categories (UNSEEN for new ones), NaN for missing cells."""
+        """(n, columns): standardised numbers, codes of categories (UNSEEN for new ones), NaN for gaps."""
         return as_tensor(self._standard(self.cells_.numbers(X, first_row=first_row)))
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
+        if self.group_ is not None:
+            mask = mask[:, torch.from_numpy(self.group_).to(mask.device)]
         if self.inputs_ is None:
             return self._piecewise(x, mask)
         inputs = self.inputs_.to(x.device)
@@ -135,17 +137,31 @@ class Columns(View):
         masked = self._piecewise(numbers.nan_to_num(0.0), selected * ~numbers.isnan())
         return torch.cat([masked, inputs.slots(x) * mask[:, inputs.slot_columns()]], dim=1)
 
-    def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
+    def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
+        if mask is None:
+            return X
+        if self.group_ is not None:
+            mask = mask[:, self.group_]
         n = len(mask)
         if self.removal == "resample":
             rng = rng or np.random.default_rng(0)
             chosen = rng.integers(len(self.background_), size=n)
             return self.cells_.filled(X, mask, self.background_, chosen)
-        usual = np.zeros(self.d) if self.removal == "zero" else self.scaling_.mean
+        usual = np.zeros(mask.shape[1]) if self.removal == "zero" else self.scaling_.mean
         return self.cells_.filled(X, mask, usual[None], np.zeros(n, dtype=np.int64))
 
+    def units(self, parts: Tensor) -> Tensor:
+        if self.group_ is None:
+            return super().units(parts)
+        if parts.shape[1:] != (len(self.group_),):
+            raise InputError(
+                f"Attributions of shape {tuple(parts.shape)} do not fit {len(self.group_)} columns."
+            )
+        sums = parts.new_zeros(len(parts), self.d)
+        return sums.index_add(1, torch.from_numpy(self.group_).to(parts.device), parts)
+
     def numbers(self, X: Any) -> Array:
-        """A checked table as (n, d) float64: values as they are, codes of categories, NaN for missing."""
+        """A checked table as (n, columns) float64: values, codes of categories, NaN where missing."""
         return np.ascontiguousarray(self.cells_.numbers(X), dtype=np.float64)
 
     def table(self, X: Any, matrix: Array) -> Any:
@@ -154,54 +170,50 @@ class Columns(View):
 
     @property
     def levels_(self) -> Mapping[int, Levels]:
-        """The categories of each categorical column, by its place."""
+        """The categories of each categorical column, by its index."""
         return self.cells_.levels
 
-    def unseen(self, x: Tensor) -> dict[str, int]:
-        """Per column, how many encoded rows have a category that the training rows had not."""
-        counts = {self.names_[place]: int((x[:, place] == UNSEEN).sum()) for place in self.levels_}
-        return {name: count for name, count in counts.items() if count}
-
-    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
-        matrix = self.numbers(X)
-        noise = JITTER * self.scaling_.scale * rng.standard_normal(matrix.shape)
-        return self.cells_.with_numbers(X, matrix + noise)  # there is nothing between two categories
-
-    def selector(self, outputs: int, **options: Any) -> nn.Module:
-        return ColumnSelector(self.d, **(self.selector_inputs() | options))
-
-    def predictor(self, outputs: int, **options: Any) -> nn.Module:
-        return ColumnPredictor(self.d, outputs, width=self.masked_width, **options)
-
-    def selector_inputs(self) -> dict[str, Any]:
-        """How a selector reads encoded columns; a new module each time, for it moves with its network."""
-        return {"inputs": self._inputs(), "columns": self.d}
+    def networks(self, outputs: int) -> Networks:
+        # New inputs for each selector: a module moves to a device with its network.
+        selector = partial(ColumnSelector, self.d, columns=len(self.column_names_))
+        return Networks(
+            lambda **options: selector(**({"inputs": self._inputs()} | options)),
+            partial(ColumnPredictor, self.d, outputs, width=self.masked_width),
+        )
 
     @property
     def masked_width(self) -> int:
         """How many numbers `mask` makes of a row."""
-        numeric = self.d - len(self.levels_)
+        numeric = len(self.column_names_) - len(self.levels_)
         slots = 0 if self.inputs_ is None else len(self.inputs_.slot_columns())
         return numeric * (1 + self.bins) + slots
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        levels = {place: [list(levels.values), levels.kept] for place, levels in self.levels_.items()}
+        levels = {str(c): [list(levels.values), levels.kept] for c, levels in self.levels_.items()}
         learned = {
-            "names": self.names_,
+            "names": self.column_names_,
             "has_names": self.has_names_,
-            "levels": {str(place): level for place, level in levels.items()},
+            "levels": levels,
             "gaps": self.cells_.gaps,
         }
         return learned, self.scaling_.arrays() | {"background": self.background_, "edges": self.edges_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        self.names_, self.has_names_ = list(learned["names"]), bool(learned["has_names"])
-        levels = {int(place): Levels(*level) for place, level in learned["levels"].items()}
-        self.cells_ = Cells(self.names_, levels, learned["gaps"])
+        self._set_names(list(learned["names"]), bool(learned["has_names"]))
+        levels = {int(c): Levels(*level) for c, level in learned["levels"].items()}
+        self.cells_ = Cells(self.column_names_, levels, learned["gaps"])
         self.scaling_ = Scaling.restored(arrays)
         self.background_ = arrays["background"]
         self._set_edges(arrays["edges"])
         return self
+
+    def _set_names(self, columns: list[str], known: bool) -> None:
+        """The columns' names, whether a frame brought them, and the features that the columns make up."""
+        self.column_names_, self.has_names_ = columns, known
+        self.names_ = columns
+        self.group_: Array | None = None  # (columns,) the feature of each column
+        if self.groups:
+            self.names_, self.group_ = grouped(columns, self.groups)
 
     def _check_options(self) -> None:
         if self.removal not in ("mean", "zero", "resample"):
@@ -214,13 +226,13 @@ class Columns(View):
         if not self.levels_:
             return standard
         standard = standard.copy()
-        for place, levels in self.levels_.items():  # rare categories share the code after the kept ones
-            standard[:, place] = np.minimum(matrix[:, place], levels.kept)
+        for c, levels in self.levels_.items():  # rare categories share the code after the kept ones
+            standard[:, c] = np.minimum(matrix[:, c], levels.kept)
         return standard
 
     def _quantiles(self, sample: Array) -> Array:
         """(bins + 1, numeric columns) edges of the standardised values; zeros for a column of gaps only."""
-        numeric = [place for place in range(self.d) if place not in self.levels_]
+        numeric = self._numeric()
         values, shares = self._standard(sample)[:, numeric], np.linspace(0, 1, self.bins + 1)
         if not self.cells_.gaps and numeric:
             return np.quantile(values, shares, axis=0)
@@ -239,25 +251,28 @@ class Columns(View):
     def _inputs(self) -> TableInput | None:
         if not self.levels_ and not self.cells_.gaps:
             return None
-        numeric = [place for place in range(self.d) if place not in self.levels_]
-        categories = [(place, levels.vectors) for place, levels in self.levels_.items()]
-        return TableInput(numeric, self.cells_.gaps, categories)
+        categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
+        return TableInput(self._numeric(), self.cells_.gaps, categories)
+
+    def _numeric(self) -> list[int]:
+        return [c for c in range(len(self.column_names_)) if c not in self.levels_]
 
     def _piecewise(self, numbers: Tensor, selected: Tensor) -> Tensor:
-        """Each number, and its place between the quantiles, zero where it is not selected."""
+        """Each number, and its position between the quantiles, zero where it is not selected."""
         if not self.bins:
             return numbers * selected
         lower, inverse_width = self.lower_.to(numbers.device), self.inverse_width_.to(numbers.device)
-        place = ((numbers[..., None] - lower) * inverse_width).clamp_(0, 1)
-        vectors = torch.cat([numbers[..., None], place - 0.5], dim=-1)  # (n, numeric columns, 1 + bins)
+        position = ((numbers[..., None] - lower) * inverse_width).clamp_(0, 1)
+        vectors = torch.cat([numbers[..., None], position - 0.5], dim=-1)  # (n, numeric columns, 1 + bins)
         return (vectors * selected[..., None]).flatten(1)
 
-    def _categorical_places(self, X: Any) -> list[int]:
-        named = [place_of(column, self.names_, "categorical") for column in self.categorical]
+    def _categorical(self, X: Any) -> list[int]:
+        """Indices of the columns that hold categories."""
+        named = [column_index(column, self.column_names_, "categorical") for column in self.categorical]
         if isinstance(X, np.ndarray):
             return sorted(named)
         schema = nw.from_native(X, eager_only=True).schema
-        found = [place for place, (name, dtype) in enumerate(schema.items()) if is_categorical(name, dtype)]
+        found = [c for c, (name, dtype) in enumerate(schema.items()) if is_categorical(name, dtype)]
         return sorted({*found, *named})
 
     def _names_of(self, X: Any) -> tuple[list[str], bool]:
@@ -273,19 +288,43 @@ class Columns(View):
     def _in_order(self, X: Any) -> Any:
         """The frame with its columns checked by name and put in the order of fitting."""
         frame = nw.from_native(X, eager_only=True)
-        if frame.columns == self.names_:
+        if frame.columns == self.column_names_:
             return X
         if not self.has_names_:
-            if len(frame.columns) != self.d:
-                raise InputError(f"The table has {len(frame.columns)} columns; expected {self.d}.")
+            if len(frame.columns) != len(self.column_names_):
+                raise InputError(
+                    f"The table has {len(frame.columns)} columns; expected {len(self.column_names_)}."
+                )
             return X
         # What is an integer in pandas is a text in a file.
-        given, wanted = {str(name): name for name in frame.columns}, [str(name) for name in self.names_]
+        given = {str(name): name for name in frame.columns}
+        wanted = [str(name) for name in self.column_names_]
         missing = [name for name in wanted if name not in given]
         extra = [name for name in given if name not in wanted]
         if missing or extra:
-            parts = [f"missing: {some(missing)}"] * bool(missing) + [f"not expected: {some(extra)}"] * bool(
-                extra
-            )
+            found = {"missing": missing, "not expected": extra}
+            parts = [f"{kind}: {some(names)}" for kind, names in found.items() if names]
             raise InputError(f"The table's columns are not those of fitting ({'; '.join(parts)}).")
         return frame.select([nw.col(given[name]) for name in wanted]).to_native()
+
+
+def grouped(columns: Sequence[str], groups: Groups) -> tuple[list[str], Array]:
+    """The names of the features that the columns make up, and the feature of each column, (columns,).
+
+    >>> grouped(["x0", "x1", "x2"], {"place": [0, 2]})
+    (['place', 'x1'], array([0, 1, 0]))
+    """
+    owner: dict[int, str] = {}
+    for name, members in groups.items():
+        if not members:
+            raise InputError(f"The group '{name}' has no columns.")
+        for member in members:
+            c = column_index(member, columns, f"The group '{name}'")
+            if c in owner:
+                raise InputError(f"Column '{columns[c]}' is in two groups, '{owner[c]}' and '{name}'.")
+            owner[c] = name
+    if clash := [column for c, column in enumerate(columns) if c not in owner and column in groups]:
+        raise InputError(f"'{clash[0]}' is the name of a group and of a column outside of it; rename it.")
+    features = [owner.get(c, column) for c, column in enumerate(columns)]
+    names = list(dict.fromkeys(features))
+    return names, np.array([names.index(feature) for feature in features])

@@ -62,7 +62,7 @@ def _array(X: Any) -> Array:
     return array
 
 
-def place_of(column: str | int, names: Sequence[str | int], asked_by: str) -> int:
+def column_index(column: str | int, names: Sequence[str | int], asked_by: str) -> int:
     """The position of a column given by name or position; `asked_by` says in the error who named it."""
     if not isinstance(column, bool):  # which is an integer, too
         if column in names:  # pandas' names may be integers
@@ -82,7 +82,7 @@ def is_categorical(name: str, dtype: Any) -> bool:
 
 
 def not_taken(name: str, kind: Any) -> InputError:
-    """A column of dates, lists and the like: what would a vector for each of them say?"""
+    """The error for a column of dates, lists and the like."""
     return InputError(
         f"Column '{name}' is {kind}; Columns takes numbers and categories. "
         "Turn it into numbers or text, or drop it."
@@ -94,13 +94,13 @@ def floats(column: Any) -> Array:
     return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
 
-def replaced(column: Any, values: Sequence[Any], places: Array) -> Any:
-    """A new series of the same type: cell i is `values[places[i]]`, or its own where places[i] is -1."""
+def replaced(column: Any, values: Sequence[Any], chosen: Array) -> Any:
+    """A new series of the same type: cell i is `values[chosen[i]]`, or its own where chosen[i] is -1."""
     if column.dtype.is_integer():
         values = [value if is_missing(value) else round(value) for value in values]
     own, fill = _alike(column, [None if is_missing(value) else value for value in values])
     both = nw.concat([own.to_frame(), fill.to_frame()], how="vertical")
-    index = np.where(places < 0, np.arange(len(places)), len(own) + places)
+    index = np.where(chosen < 0, np.arange(len(chosen)), len(own) + chosen)
     return both[:, 0][index]
 
 

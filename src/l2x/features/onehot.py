@@ -13,7 +13,7 @@ Groups = dict[str, list[int]]
 
 
 def transformed_groups(transformer: Any) -> Groups:
-    """Input column -> places of the columns made from it, for a fitted OneHotEncoder, ColumnTransformer,
+    """Input column -> indices of the columns made from it, for a fitted OneHotEncoder, ColumnTransformer,
     or a Pipeline of which one step is such; other steps must keep the columns."""
     groups = _groups(transformer, [str(name) for name in getattr(transformer, "feature_names_in_", [])])
     if groups is None:
@@ -62,9 +62,9 @@ def _column_transformer(transformer: Any, inputs: Sequence[str]) -> Groups:
         if inside is None or sum(map(len, inside.values())) != width:
             alike = width == len(own)
             inside = {n: [i] for i, n in enumerate(own)} if alike else {str(part): list(range(width))}
-        for name, places in inside.items():
-            if places:
-                groups.setdefault(name, []).extend(span.start + place for place in places)
+        for name, indices in inside.items():
+            if indices:
+                groups.setdefault(name, []).extend(span.start + i for i in indices)
     return groups
 
 

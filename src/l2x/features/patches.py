@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from torch import Tensor, nn
@@ -11,18 +11,11 @@ from torch import Tensor, nn
 from l2x.errors import InputError
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
-from l2x.networks.patches import PatchPredictor, PatchSelector, upsample
-from l2x.training import Phase, TrainingPlan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from l2x.explanation import Explanation
+from l2x.networks.patches import RECIPES, PatchPredictor, PatchSelector, upsample
+from l2x.networks.recipe import Networks, Recipes
 
 Removal = Literal["zero", "mean", "blur"]
 Padding = Literal["zero", "edge"]
-# Small noise, as a share of the brightest pixel.
-JITTER = 0.02
 
 
 class Patches(View):
@@ -48,45 +41,20 @@ class Patches(View):
     (49, 'row 2, column 3')
     """
 
-    # Three convolutional layers for the explainer, two for the family; their filters are not in the paper:
-    # those of its black box are taken.
-    paper_selector: ClassVar[dict[str, Any]] = {"filters": (8, 16), "head": "conv"}
-    paper_predictor: ClassVar[dict[str, Any]] = {"filters": (8, 16)}
-    # Images cost more than rows of a table, and an image says more than a row: smaller batches. Measured on
-    # MNIST: experiments/mnist.py.
-    plan: ClassVar[TrainingPlan] = TrainingPlan(
-        value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(2000, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-    # Three epochs of the experiment's 3s and 8s. Longer training does what joint training can: q and the
-    # selector agree on a code of places, q's own loss falls, and the model agrees less (docs/method.md).
-    paper_plan: ClassVar[TrainingPlan] = TrainingPlan(
-        selector=Phase(168, 1e-3, batch_size=128, optimizer="rmsprop", schedule="constant"),
-        evaluations=6,
-        validation_rows=2000,
-    )
+    recipes: ClassVar[Recipes] = RECIPES
 
     def __init__(self, size: int = 4, *, removal: Removal = "zero", padding: Padding | None = None) -> None:
         self.size = size
         self.removal = removal
         self.padding = padding
 
-    @property
-    def removals(self) -> tuple[str, ...]:
-        return get_args(Removal)
-
     def fit(self, X: Any) -> Self:
         self._check_options()
         X = _images(X)
         _check_finite(X, first_row=0)
-        self.image_shape_ = tuple(int(length) for length in X.shape[1:])
-        self.grid_ = self._grid(*self.image_shape_[-2:])
+        self._set_shape(tuple(int(length) for length in X.shape[1:]))
         self.scale_ = 255.0 if X.dtype == np.uint8 else float(np.abs(X).max()) or 1.0
         self.mean_ = X.mean(axis=0, dtype=np.float64)
-        rows, columns = self.grid_
-        self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
         return self
 
     @property
@@ -102,9 +70,6 @@ class Patches(View):
             )
         return X
 
-    def take(self, X: Any, rows: Any) -> Any:
-        return X[rows]
-
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         _check_finite(X, first_row=first_row)
         x = as_tensor(X).reshape(len(X), self.channels, *self.image_shape_[-2:]) / self.scale_
@@ -117,16 +82,10 @@ class Patches(View):
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         return x * upsample(mask, self.grid_, self.size)
 
-    def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
-        removed = np.where(self.pixels(mask), X, self._fill(X))
-        return removed.astype(X.dtype, copy=False)
-
-    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
-        noisy = X + JITTER * self.scale_ * rng.standard_normal(X.shape, dtype=np.float32)
-        if X.dtype.kind not in "iub":
-            return noisy.astype(X.dtype)
-        limits = np.iinfo(X.dtype) if X.dtype.kind != "b" else np.iinfo(np.uint8)
-        return np.clip(np.rint(noisy), limits.min, limits.max).astype(X.dtype)
+    def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
+        if mask is None:
+            return X
+        return np.where(self.pixels(mask), X, self._fill(X)).astype(X.dtype, copy=False)
 
     def pixels(self, mask: Array) -> Array:
         """A mask over patches, (n, d), as a mask over pixels of the images' own shape (1 for channels)."""
@@ -135,45 +94,36 @@ class Patches(View):
         plane = plane[:, :height, :width]
         return plane if len(self.image_shape_) == 2 else plane[:, None]
 
-    def spread(self, values: Array) -> Array:
-        return self.pixels(values)
-
-    def per_unit(self, parts: Tensor) -> Tensor:
-        """The sum over each patch's pixels and channels: (n, h, w) or (n, c, h, w) -> (n, d)."""
-        if tuple(parts.shape[1:]) != self.image_shape_:
+    def units(self, parts: Tensor) -> Tensor:
+        """The sum over each patch's pixels and channels, of images as given or as encoded: -> (n, d)."""
+        plane = parts.sum(dim=1) if parts.ndim == 4 else parts  # (n, height, width)
+        height, width = (side * self.size for side in self.grid_)
+        if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (height, width)):
             raise InputError(
-                f"Gradients of shape {tuple(parts.shape)} do not fit images of {self.image_shape_}."
+                f"Attributions of shape {tuple(parts.shape)} do not fit images of {self.image_shape_}."
             )
-        below, right = self._missing()
-        plane = parts.sum(dim=1) if parts.ndim == 4 else parts
-        plane = nn.functional.pad(plane, (0, right, 0, below))
+        plane = nn.functional.pad(plane, (0, width - plane.shape[2], 0, height - plane.shape[1]))
         rows, columns = self.grid_
         return plane.reshape(-1, rows, self.size, columns, self.size).sum(dim=(2, 4)).flatten(1)
 
-    def selector(self, outputs: int, **options: Any) -> nn.Module:
-        return PatchSelector(self.channels, self.size, self.grid_, **options)
-
-    def predictor(self, outputs: int, **options: Any) -> nn.Module:
-        return PatchPredictor(self.channels, self.size, self.grid_, outputs, **options)
+    def networks(self, outputs: int) -> Networks:
+        shape = (self.channels, self.size, self.grid_)
+        return Networks(partial(PatchSelector, *shape), partial(PatchPredictor, *shape, outputs))
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return {"image_shape": list(self.image_shape_), "scale": self.scale_}, {"mean": self.mean_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        shape = tuple(learned["image_shape"])
-        self.fit(np.zeros((1, *shape), dtype=np.float32))
+        self._set_shape(tuple(learned["image_shape"]))
         self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
         return self
 
-    def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
-        from l2x.plots.images import plot_images
-
-        return None if explanation.inputs is None else plot_images(explanation, path)
-
-    def html_of(self, explanation: Explanation, rows: int) -> str | None:
-        from l2x.plots.images import images_html
-
-        return None if explanation.inputs is None else images_html(explanation, rows)
+    def _set_shape(self, shape: tuple[int, ...]) -> None:
+        """The images' shape, and the patches that follow from it."""
+        self.image_shape_ = shape
+        self.grid_ = self._grid(*shape[-2:])
+        rows, columns = self.grid_
+        self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
 
     def _check_options(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
@@ -233,9 +183,9 @@ def _images(X: Any) -> Array:
 def _check_finite(X: Array, *, first_row: int) -> None:
     if X.dtype.kind != "f" or np.isfinite(X).all():
         return
-    row, *place = np.argwhere(~np.isfinite(X))[0].tolist()
+    row, *pixel = np.argwhere(~np.isfinite(X))[0].tolist()
     raise InputError(
-        f"Image {first_row + row}, pixel {tuple(place)} is {X[(row, *place)]}: fill missing and infinite "
+        f"Image {first_row + row}, pixel {tuple(pixel)} is {X[(row, *pixel)]}: fill missing and infinite "
         "values first."
     )
 

@@ -45,8 +45,8 @@ class Scaling:
         usual = (high - low) / QUARTILES
         heavy = (usual > 0) & (spread > OUTLIERS * usual)
         centre[heavy], scale[heavy] = middle[heavy], usual[heavy]
-        for place in categorical:
-            mean[place], centre[place], scale[place] = 0.0, 0.0, 1.0
+        for c in categorical:
+            mean[c], centre[c], scale[c] = 0.0, 0.0, 1.0
         return cls(mean, centre, scale)
 
     def standard(self, matrix: Array) -> Array:

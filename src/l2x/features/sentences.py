@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from l2x.errors import InputError, require
 from l2x.features.texts import Reads, Removal, TextView, Tokens
 from l2x.features.vocabulary import PAD, without_tags
-from l2x.networks.sentences import PaperSentenceSelector, SentencePredictor, SentenceSelector
-from l2x.training import Phase, TrainingPlan
+from l2x.networks.recipe import Networks, Recipes
+from l2x.networks.sentences import RECIPES, SentencePredictor, sentence_selector
 
 
 class Sentences(TextView):
@@ -41,20 +42,7 @@ class Sentences(TextView):
     [['Mr. Bean is in it!', 'A good film.']]
     """
 
-    paper_selector: ClassVar[dict[str, Any]] = {"paper": True}
-    paper_predictor: ClassVar[dict[str, Any]] = {"hidden": 0, "gain": 1.0}
-    plan: ClassVar[TrainingPlan] = TrainingPlan(
-        value=Phase(1200, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(200, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-    paper_plan: ClassVar[TrainingPlan] = TrainingPlan(
-        selector=Phase(800, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-
+    recipes: ClassVar[Recipes] = RECIPES
     unit: ClassVar[str] = "sentence"
 
     def __init__(
@@ -81,13 +69,11 @@ class Sentences(TextView):
     def selectable(self, x: Tensor) -> Tensor:
         return (x != PAD).any(dim=2)
 
-    def selector(self, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
-        if paper:
-            return PaperSentenceSelector(len(self.vocabulary_), **options)
-        return SentenceSelector(len(self.vocabulary_), outputs, **options)
-
-    def predictor(self, outputs: int, **options: Any) -> nn.Module:
-        return SentencePredictor(len(self.vocabulary_), outputs, **options)
+    def networks(self, outputs: int) -> Networks:
+        words = len(self.vocabulary_)
+        return Networks(
+            partial(sentence_selector, words, outputs), partial(SentencePredictor, words, outputs)
+        )
 
     def _tokens(self, texts: list[str]) -> Tokens:
         segment = require("sentencex", extra="text").segment
@@ -102,9 +88,9 @@ class Sentences(TextView):
             ends = np.cumsum([len(sentence) for sentence in segment(self.language, text)])
             # Only what holds a word is a sentence: number those, and the words in each.
             there, sentence = np.unique(np.searchsorted(ends, letters, side="right"), return_inverse=True)
-            place = np.arange(len(letters)) - np.searchsorted(sentence, sentence)
-            kept = (sentence < self.length) & (place < self.words)
-            ids[row, sentence[kept], place[kept]] = np.asarray(words.ids)[kept]
+            position = np.arange(len(letters)) - np.searchsorted(sentence, sentence)
+            kept = (sentence < self.length) & (position < self.words)
+            ids[row, sentence[kept], position[kept]] = np.asarray(words.ids)[kept]
             starts = np.concatenate([[0], ends])
             for i, part in enumerate(there[: self.length].tolist()):
                 spans[row, i] = _stripped(text, int(starts[part]), int(starts[part + 1]))

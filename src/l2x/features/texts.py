@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, overload
+from typing import Any, ClassVar, Literal, Self, overload
 
 import narwhals as nw
 import numpy as np
@@ -25,13 +25,6 @@ from l2x.features.vocabulary import (
     word_tokenizer,
 )  # fmt: skip
 from l2x.foundations.arrays import Array, batches
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
-
-    from l2x.explanation import Explanation
 
 Reads = Literal["text", "ids"]
 Removal = Literal["drop", "replace"]
@@ -95,7 +88,6 @@ class Texts(Sequence[str]):
 class TextView(View):
     """Raw strings in; ids of words for the networks; pieces of the original text out."""
 
-    rows_at_once: ClassVar[int] = 512
     unit: ClassVar[str]
 
     length: int
@@ -104,10 +96,6 @@ class TextView(View):
     reads: Reads
     removal: Removal
     replacement: str
-
-    @property
-    def removals(self) -> tuple[str, ...]:
-        return get_args(Removal) if self.reads == "text" else (self.removal,)  # ids are always padded
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -155,16 +143,14 @@ class TextView(View):
         # Ids cannot be scaled: the predictor multiplies their embeddings with the mask (section 4.2).
         return x
 
-    def for_model(self, X: Any) -> Any:
-        return self.ids(X) if self.reads == "ids" else self.check(X).texts
-
-    def remove(self, X: Any, mask: Array, *, rng: np.random.Generator | None = None) -> Any:
+    def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
         X = self.check(X)
+        if mask is None:
+            return self.ids(X) if self.reads == "ids" else X.texts
         if self.reads == "ids":
             ids = X.tokens.ids
-            return torch.from_numpy(
-                np.where(mask.reshape(*mask.shape, *[1] * (ids.ndim - 2)), ids, PAD)
-            ).long()
+            left = np.where(mask.reshape(*mask.shape, *[1] * (ids.ndim - 2)), ids, PAD)
+            return torch.from_numpy(left).long()
         parts = zip(X.texts, X.tokens.spans, mask, strict=True)
         return [self._kept(text, spans, kept) for text, spans, kept in parts]
 
@@ -179,11 +165,11 @@ class TextView(View):
     def names_in(self, X: Any, indices: Array) -> Array:
         X = self.check(X)
         names = np.empty(indices.shape, dtype=object)
-        for rows in batches(len(X), self.rows_at_once):
+        for rows in batches(len(X), self.recipes.rows_at_once):
             some = X.take(rows)
             spans = np.take_along_axis(some.tokens.spans, indices[rows][..., None], axis=1).tolist()
-            for row, text, places in zip(range(rows.start, rows.stop), some.texts, spans, strict=True):
-                names[row] = [text[start:end] for start, end in places]
+            for row, text, positions in zip(range(rows.start, rows.stop), some.texts, spans, strict=True):
+                names[row] = [text[start:end] for start, end in positions]
         return names
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -191,16 +177,6 @@ class TextView(View):
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         return self._know(list(learned["vocabulary"]))
-
-    def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
-        from l2x.plots.texts import plot_texts
-
-        return None if explanation.inputs is None else plot_texts(explanation, path)
-
-    def html_of(self, explanation: Explanation, rows: int) -> str | None:
-        from l2x.plots.texts import texts_html
-
-        return None if explanation.inputs is None else texts_html(explanation, rows)
 
     def _check_options(self) -> None:
         if isinstance(self.length, bool) or not isinstance(self.length, Integral) or self.length < 1:
@@ -244,8 +220,8 @@ def as_list(X: Any) -> list[str]:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"Text {row} holds half of a character at place {error.start}: decode it anew, "
-                "with errors='replace' if need be."
+                f"Text {row} contains a lone surrogate at position {error.start}; decode it again, with "
+                "errors='replace'."
             ) from error
     return texts
 
@@ -253,7 +229,7 @@ def as_list(X: Any) -> list[str]:
 def _listed(given: Any) -> list[Any]:
     try:
         if isinstance(given, Mapping):
-            raise TypeError("its keys are no texts")
+            raise TypeError("its keys are not texts")
         # An array of pyarrow iterates over scalars of its own.
         return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
     except TypeError as error:

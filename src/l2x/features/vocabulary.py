@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from l2x.errors import InputError, require
+from l2x.networks.words import PAD as PAD
 
 # Ids of the vocabulary's first two entries: padding, and every word that is not in it.
-PAD, UNKNOWN = 0, 1
+UNKNOWN = PAD + 1
 SPECIAL = ("[PAD]", "[UNK]")
 # Letters and digits, with apostrophes inside: "don't" is one word.
 WORD = r"\w+(?:['’]\w+)*"
@@ -29,7 +30,7 @@ def learn_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool) -> lis
 
 
 def checked_vocabulary(given: Sequence[str]) -> list[str]:
-    """A vocabulary that the user brings: a word's place is its id."""
+    """A vocabulary that the user brings: a word's position is its id."""
     words = list(given)
     strings = all(isinstance(word, str) for word in words)
     if not strings or tuple(words[:2]) != SPECIAL or len(words) < 3 or len(set(words)) < len(words):
@@ -43,8 +44,8 @@ def checked_vocabulary(given: Sequence[str]) -> list[str]:
 def word_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Any:
     """Splits texts into words, with their ids and the characters that each came from."""
     tokenizers = require("tokenizers", extra="text")
-    places = {word: i for i, word in enumerate(vocabulary)}
-    found = tokenizers.Tokenizer(tokenizers.models.WordLevel(places, unk_token=SPECIAL[UNKNOWN]))
+    ids = {word: i for i, word in enumerate(vocabulary)}
+    found = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token=SPECIAL[UNKNOWN]))
     if lowercase:
         found.normalizer = tokenizers.normalizers.Lowercase()
     found.pre_tokenizer = tokenizers.pre_tokenizers.Split(
@@ -54,5 +55,5 @@ def word_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Any:
 
 
 def without_tags(text: str) -> str:
-    """The text with blanks in place of tags such as <br />: every other character keeps its place."""
+    """The text with blanks in place of tags such as <br />: every other character keeps its position."""
     return TAG.sub(lambda tag: " " * len(tag.group()), text)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from l2x.features.texts import Reads, Removal, TextView, Tokens
 from l2x.features.vocabulary import PAD, UNKNOWN, without_tags
-from l2x.networks.words import PaperWordSelector, WordPredictor, WordSelector
-from l2x.training import Phase, TrainingPlan
+from l2x.networks.recipe import Networks, Recipes
+from l2x.networks.words import RECIPES, WordPredictor, word_selector
 
 
 class Words(TextView):
@@ -38,23 +39,11 @@ class Words(TextView):
         each. One that reads ids sees padding.
 
     >>> view = Words(length=4, vocabulary=10).fit(["A good film!", "Not a good film"])
-    >>> view.remove(["Good film, my friend"], np.array([[True, False, True, False]]))
+    >>> view.for_model(["Good film, my friend"], np.array([[True, False, True, False]]))
     ['Good my']
     """
 
-    paper_selector: ClassVar[dict[str, Any]] = {"paper": True}
-    paper_predictor: ClassVar[dict[str, Any]] = {"pooling": "average", "gain": 1.0}
-    plan: ClassVar[TrainingPlan] = TrainingPlan(
-        value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(300, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-    paper_plan: ClassVar[TrainingPlan] = TrainingPlan(
-        selector=Phase(1200, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
-        evaluations=10,
-        validation_rows=2000,
-    )
+    recipes: ClassVar[Recipes] = RECIPES
     unit: ClassVar[str] = "word"
 
     def __init__(
@@ -77,13 +66,9 @@ class Words(TextView):
     def selectable(self, x: Tensor) -> Tensor:
         return (x != PAD) & (x != UNKNOWN)
 
-    def selector(self, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
-        if paper:
-            return PaperWordSelector(len(self.vocabulary_), **options)
-        return WordSelector(len(self.vocabulary_), outputs, **options)
-
-    def predictor(self, outputs: int, **options: Any) -> nn.Module:
-        return WordPredictor(len(self.vocabulary_), outputs, **options)
+    def networks(self, outputs: int) -> Networks:
+        words = len(self.vocabulary_)
+        return Networks(partial(word_selector, words, outputs), partial(WordPredictor, words, outputs))
 
     def _tokens(self, texts: list[str]) -> Tokens:
         ids = np.full((len(texts), self.length), PAD, dtype=np.int32)

@@ -1,1 +1,1 @@
-"""Selector and predictor for each feature view; the paper's architectures are the defaults."""
+"""Selector and predictor for each feature view, and the recipes that train them: ours and the paper's."""

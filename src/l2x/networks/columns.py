@@ -8,7 +8,18 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from l2x.networks.recipe import Recipe, Recipes
+from l2x.training import TrainingPlan
+
 ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU}
+
+# Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
+PAPER = Recipe(
+    TrainingPlan.paper(),
+    selector={"hidden": (200, 200), "activation": "relu", "prior": False},
+    predictor={"hidden": (200, 200, 200), "activation": "relu"},
+)
+RECIPES = Recipes(paper=PAPER)
 
 
 def perceptron(sizes: Sequence[int], activation: str) -> nn.Sequential:
@@ -30,8 +41,8 @@ class TableInput(nn.Module):
 
     Parameters
     ----------
-    numeric, gaps : places of the numeric columns, and of those that may have missing cells
-    categories : for each categorical column its place, and how many codes 0, 1, ... it has
+    numeric, gaps : indices of the numeric columns, and of those that may have missing cells
+    categories : for each categorical column its index, and how many codes 0, 1, ... it has
     """
 
     numeric: Tensor
@@ -43,15 +54,15 @@ class TableInput(nn.Module):
         self, numeric: Sequence[int], gaps: Sequence[int], categories: Sequence[tuple[int, int]]
     ) -> None:
         super().__init__()
-        slots = [(place, code) for place, codes in categories for code in range(codes)]
+        slots = [(column, code) for column, codes in categories for code in range(codes)]
         buffers = {
             "numeric": torch.tensor(numeric, dtype=torch.long),
             "gaps": torch.tensor(gaps, dtype=torch.long),
-            "column": torch.tensor([place for place, _ in slots], dtype=torch.long),
+            "column": torch.tensor([column for column, _ in slots], dtype=torch.long),
             "code": torch.tensor([float(code) for _, code in slots]),
         }
         for name, tensor in buffers.items():
-            self.register_buffer(name, tensor, persistent=False)  # the view knows them: they are no weights
+            self.register_buffer(name, tensor, persistent=False)  # the view keeps them
         self.width = len(numeric) + len(slots) + len(gaps)
 
     def slots(self, x: Tensor) -> Tensor:

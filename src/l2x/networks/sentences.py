@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from l2x.networks.patches import in_chunks
+from l2x.networks.chunks import in_chunks
+from l2x.networks.recipe import ReadsFirst, Recipe, Recipes
 from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
+from l2x.training import Phase, TrainingPlan
+
+OURS = Recipe(
+    TrainingPlan(
+        value=Phase(1200, 3e-3, batch_size=128, averaging=0.99, patience=6),
+        selector=Phase(200, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
+        evaluations=10,
+        validation_rows=2000,
+    )
+)
+PAPER = Recipe(
+    TrainingPlan(
+        selector=Phase(800, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
+        evaluations=10,
+        validation_rows=2000,
+    ),
+    selector={"paper": True},
+    predictor={"hidden": 0, "gain": 1.0},
+)
+RECIPES = Recipes(OURS, PAPER, rows_at_once=512)
 
 
 class SentenceEncoder(nn.Module):
@@ -63,11 +86,13 @@ class SentencePredictor(nn.Module):
         return outputs
 
 
-class SentenceSelector(nn.Module):
+class SentenceSelector(ReadsFirst):
     """w_θ: ids -> (n, sentences) importance scores; our recipe's, as `WordSelector`.
 
-    It scores every sentence in the light of the whole text and of the answer expected for it.
+    It scores every sentence conditioned on a summary of the text and on the predicted answer.
     """
+
+    reader: SentencePredictor
 
     def __init__(
         self,
@@ -95,9 +120,16 @@ class SentenceSelector(nn.Module):
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
         there = (ids != PAD).any(dim=2).float()
         text = self.reader.hidden(weighted_mean(sentences, there))
-        light = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
-        scores: Tensor = self.score(torch.relu(self.sentence(sentences) + light[:, None]))
+        context = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
+        scores: Tensor = self.score(torch.relu(self.sentence(sentences) + context[:, None]))
         return scores[:, :, 0]
+
+
+def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
+    """Our selector, or the paper's."""
+    if paper:
+        return PaperSentenceSelector(vocabulary, **options)
+    return SentenceSelector(vocabulary, outputs, **options)
 
 
 class PaperSentenceSelector(nn.Module):

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from l2x.networks.patches import in_chunks
+from l2x.networks.chunks import in_chunks
+from l2x.networks.recipe import ReadsFirst, Recipe, Recipes
+from l2x.training import Phase, TrainingPlan
 
-PAD = 0
+PAD = 0  # the id of padding
+
+OURS = Recipe(
+    TrainingPlan(
+        value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
+        selector=Phase(300, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
+        evaluations=10,
+        validation_rows=2000,
+    )
+)
+PAPER = Recipe(
+    TrainingPlan(
+        selector=Phase(1200, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
+        evaluations=10,
+        validation_rows=2000,
+    ),
+    selector={"paper": True},
+    predictor={"pooling": "average", "gain": 1.0},
+)
+RECIPES = Recipes(OURS, PAPER, rows_at_once=512)
 
 
 class WordEmbedding(nn.Module):
@@ -126,12 +147,14 @@ class WordPredictor(nn.Module):
         return outputs
 
 
-class WordSelector(nn.Module):
+class WordSelector(ReadsFirst):
     """w_θ: ids (n, length) -> (n, length) importance scores; our recipe's.
 
-    It reads the text as a predictor does - `reader`, which learns first, see `values.fit_reader` - and scores
-    every word, with its neighbours, in the light of the whole text and of the answer expected for it.
+    It reads the text as a predictor does and scores every word, with its neighbours, conditioned on a summary
+    of the text and on the predicted answer.
     """
+
+    reader: WordPredictor
 
     def __init__(
         self,
@@ -160,10 +183,17 @@ class WordSelector(nn.Module):
         assert reader.convolution is not None
         windows = reader.convolution(reader.embedding(ids), ids != PAD)
         text = reader.hidden(torch.relu(windows.maximum()))
-        light = self.text(torch.cat([text, reader.answer(text)], dim=1))
-        words = self.word(torch.relu(windows.values)) + light[windows.rows]  # (m, hidden)
+        context = self.text(torch.cat([text, reader.answer(text)], dim=1))
+        words = self.word(torch.relu(windows.values)) + context[windows.rows]  # (m, hidden)
         nowhere = torch.zeros(ids.shape, device=ids.device)  # padding, which is never selected
         return nowhere.masked_scatter(windows.live, self.score(torch.relu(words)))
+
+
+def word_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
+    """Our selector, or the paper's."""
+    if paper:
+        return PaperWordSelector(vocabulary, **options)
+    return WordSelector(vocabulary, outputs, **options)
 
 
 class PaperWordSelector(nn.Module):

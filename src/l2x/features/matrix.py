@@ -1,0 +1,30 @@
+"""Tables whose features are their columns, as matrices of numbers: for methods that were made for those."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from l2x.features.categories import UNSEEN
+from l2x.features.columns import Columns
+from l2x.features.texts import TextView
+from l2x.features.view import View
+
+
+def as_columns(view: View) -> Columns | None:
+    """The view where each feature is one column of a table; None for groups of columns, words, patches."""
+    return view if isinstance(view, Columns) and not view.groups else None
+
+
+def has_distances(view: View) -> bool:
+    """Whether differences between encoded inputs mean something: not those of categories, gaps, or ids."""
+    if isinstance(view, Columns):
+        return not view.levels_ and not view.cells_.gaps
+    return not isinstance(view, TextView)
+
+
+def unseen(view: View, x: Tensor) -> dict[str, int]:
+    """Per column, how many encoded rows have a category that the training rows did not have."""
+    if not isinstance(view, Columns):
+        return {}
+    counts = {view.column_names_[c]: int((x[:, c] == UNSEEN).sum()) for c in view.levels_}
+    return {name: count for name, count in counts.items() if count}

@@ -1,0 +1,31 @@
+"""The ways in which a view can remove features, for metrics that compare them."""
+
+from __future__ import annotations
+
+import copy
+from typing import get_args, get_type_hints
+
+from l2x.features.view import View
+
+
+def removals(view: View) -> dict[str, View]:
+    """The same fitted view with each removal that its parameter `removal` takes, the view's own first.
+
+    >>> import numpy as np
+    >>> from l2x.features.columns import Columns
+    >>> list(removals(Columns(removal="zero").fit(np.eye(3))))
+    ['zero', 'mean', 'resample']
+    """
+    own = view.get_params(deep=False).get("removal")
+    if own is None:
+        return {}
+    ways = get_args(get_type_hints(type(view).__init__).get("removal"))
+    if getattr(view, "reads", None) == "ids":
+        ways = ()  # the black box sees padding, whatever `removal` says of texts
+    return {own: view} | {way: _with_removal(view, way) for way in ways if way != own}
+
+
+def _with_removal(view: View, removal: str) -> View:
+    other = copy.copy(view)
+    other.set_params(removal=removal)
+    return other

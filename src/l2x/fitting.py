@@ -1,0 +1,156 @@
+"""Every phase of training: the surrogate, a selector's reader, the selector, the probes of the encode-meter.
+
+Each phase says what is maximised on a minibatch and how held-out rows are valued; `training.optimise` is the
+loop. All of them take the same `Run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from l2x.conditional import NetworkQ, Q, log_value
+from l2x.data import Rows, TrainingRows
+from l2x.networks.recipe import ReadsFirst
+from l2x.sampling import Sampler, k_hot, only_selectable, top_k
+from l2x.training import Phase, Run, optimise
+
+# Masks for the held-out rows of a surrogate, at least.
+HELD_MASKS = 10_000
+
+
+def fit_surrogate(q: NetworkQ, data: TrainingRows, run: Run, *, label: str = "fitting the surrogate") -> None:
+    """Fit q(y | x_S, S) on random subsets, which know nothing of any selector, and freeze it."""
+    # Small tables: many masks for each held-out row, so that the loss is not an accident of a few.
+    held = data.held.repeat(max(1, HELD_MASKS // len(data.held)))
+
+    def masks(rows: Rows, _: Tensor | None = None) -> Tensor:
+        return random_masks(rows, data.k, run.generator)
+
+    finished = fit_to_masks(q, data.train, held, masks, masks(held), run, phase=run.plan.value, label=label)
+    _freeze(q.predictor, finished=finished)
+
+
+def fit_to_masks(
+    q: NetworkQ,
+    train: Rows,
+    held: Rows,
+    masks: Callable[[Rows, Tensor], Tensor],
+    held_masks: Tensor,
+    run: Run,
+    *,
+    phase: Phase,
+    label: str,
+) -> bool:
+    """Fit q(y | x_S, S) to the subsets that `masks` gives for a minibatch and its indices; False if
+    interrupted."""
+
+    def objective(index: Tensor, _: float) -> Tensor:
+        rows = train[index]
+        return log_value(q, rows, masks(rows, index)[None]).mean()
+
+    def validate(predictor: nn.Module) -> Tensor:
+        with torch.no_grad():
+            return log_value(NetworkQ(predictor, q.likelihood), held, held_masks[None])[0]
+
+    return optimise(q.predictor, objective, validate, phase=phase, n=len(train), label=label, run=run)
+
+
+def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
+    """Subsets for fitting a surrogate, (n, d): half of size k, half of sizes uniform on 0 .. d.
+
+    Size k is where the surrogate is asked; the other sizes keep it honest at every k (measured: half and half
+    beat either alone, see docs/method.md). Where some features may not be selected, subsets are of the others
+    and sizes go up to their number.
+    """
+    n, d, selectable = len(rows), rows.view.d, rows.view.selectable(rows.x)
+    sizes = torch.randint(0, d + 1, (n, 1), generator=generator)
+    at_k = torch.rand(n, 1, generator=generator) < 0.5
+    noise = torch.rand(n, d, generator=generator)
+    if selectable is None:
+        return (noise.argsort(dim=-1) < torch.where(at_k, k, sizes)).float().to(rows.x.device)
+    selectable = selectable.cpu()
+    sizes = sizes * (selectable.sum(dim=1, keepdim=True) + 1) // (d + 1)
+    ranks = (noise + ~selectable).argsort(dim=-1).argsort(dim=-1)
+    return (selectable & (ranks < torch.where(at_k, k, sizes))).float().to(rows.x.device)
+
+
+def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
+    """Teach a selector's reader, if it has one, what q says of whole inputs and of random subsets.
+
+    A selection that keeps the model's answer has to know that answer first. Whole training inputs overfit;
+    random subsets act as augmentation (measured: see docs/method.md).
+    """
+    if not isinstance(selector, ReadsFirst):
+        return
+    reader, likelihood, d = selector.reader, q.likelihood, data.view.d
+    held_masks = _mostly_large(len(data.held), d, run.generator)
+    held = replace(data.held, target=_said(q, data.held, held_masks))
+
+    def objective(index: Tensor, _: float) -> Tensor:
+        rows, masks = data.train[index], _mostly_large(len(index), d, run.generator)
+        target = _said(q, rows, masks)
+        return likelihood.log_likelihood(reader(rows.x, masks.to(rows.x.device)), target).mean()
+
+    def validate(candidate: nn.Module) -> Tensor:
+        with torch.no_grad():
+            return likelihood.log_likelihood(candidate(held.x, held_masks.to(held.x.device)), held.target)
+
+    label, phase = "reading with the model", run.plan.value
+    finished = optimise(reader, objective, validate, phase=phase, n=len(data.train), label=label, run=run)
+    _freeze(reader, finished=finished)
+
+
+def fit_selector(selector: nn.Module, q: Q, data: TrainingRows, sampler: Sampler, run: Run) -> bool:
+    """Maximise E[log q(Y | X_S)] over θ - and over α too where q still learns (equation 5)."""
+    train, held, k = data.train, data.held, data.k
+    networks = nn.ModuleDict({"selector": selector} | _learning(q))
+
+    def objective(index: Tensor, progress: float) -> Tensor:
+        rows = train[index]
+        scores = only_selectable(selector(rows.x), rows.view.selectable(rows.x))
+        return sampler.objective(scores, k, lambda masks: log_value(q, rows, masks), run.generator, progress)
+
+    def validate(candidate: nn.Module) -> Tensor:
+        """The value of the *hard* top-k selection on held-out rows."""
+        assert isinstance(candidate, nn.ModuleDict)
+        parts = dict(candidate.items())
+        scores_of = parts.pop("selector")
+        with torch.no_grad():
+            scores = only_selectable(scores_of(held.x), held.view.selectable(held.x))
+            masks = k_hot(top_k(scores, k), held.view.d)
+            return log_value(q.with_networks(parts) if parts else q, held, masks[None])[0]
+
+    networks.train()
+    label, phase = "training the selector", run.plan.selector
+    return optimise(networks, objective, validate, phase=phase, n=len(train), label=label, run=run)
+
+
+def _learning(q: Q) -> dict[str, nn.Module]:
+    """The networks of q that are not frozen."""
+    return {
+        name: network
+        for name, network in q.networks.items()
+        if any(parameter.requires_grad for parameter in network.parameters())
+    }
+
+
+def _freeze(network: nn.Module, *, finished: bool) -> None:
+    network.requires_grad_(requires_grad=False)
+    if not finished:
+        raise KeyboardInterrupt("stopped before the selector began to learn: there is nothing to keep yet")
+
+
+def _mostly_large(n: int, d: int, generator: torch.Generator) -> Tensor:
+    """Masks for learning to read: one in five whole, the others with a share of the features from 0 to 1."""
+    share = 1.25 * torch.rand(n, 1, generator=generator)
+    return (torch.rand(n, d, generator=generator) < share).float()
+
+
+def _said(q: Q, rows: Rows, masks: Tensor) -> Tensor:
+    """What q says of masked rows, as targets."""
+    with torch.no_grad():
+        return q.likelihood.to_targets(q.outputs(rows, masks.to(rows.x.device)))
