@@ -71,7 +71,7 @@ def test_removal_keeps_cells_and_types(name: str, removal: str) -> None:
     table = TABLES[name]
     view = Columns(removal=removal).fit(table)
     mask = np.random.default_rng(1).random((N, 5)) < 0.5
-    removed = view.remove(table, mask)
+    removed = view.for_model(table, mask)
     assert type(removed) is type(table)
     if name == "pandas":
         assert (removed.dtypes == table.dtypes).all()
@@ -97,7 +97,7 @@ def test_a_category_that_this_frame_never_had_can_still_be_filled_in() -> None:
     usual = FRAME["size"].mode()[0]
     other = FRAME[FRAME["size"] != usual].copy()
     other["size"] = other["size"].cat.remove_unused_categories()
-    assert set(view.remove(other, np.zeros((len(other), 5), dtype=bool))["size"]) == {usual}
+    assert set(view.for_model(other, np.zeros((len(other), 5), dtype=bool))["size"]) == {usual}
 
 
 def test_numbers_and_back() -> None:
@@ -150,14 +150,14 @@ def test_rare_categories_share_a_vector() -> None:
     view = Columns(max_categories=2).fit(frame)
     assert view.encode(frame).unique().tolist() == [0, 1, 2]
     assert view.masked_width == 3
-    assert view.remove(frame, np.ones((100, 1), dtype=bool))["c"].tolist() == frame["c"].tolist()
+    assert view.for_model(frame, np.ones((100, 1), dtype=bool))["c"].tolist() == frame["c"].tolist()
 
 
 def test_integer_codes_on_request() -> None:
     X = np.random.default_rng(0).integers(0, 3, size=(60, 2)).astype(float)
     view = Columns(categorical=[1]).fit(X)
     assert view.masked_width == (1 + view.bins) + 3
-    removed = view.remove(X, np.zeros((60, 2), dtype=bool))
+    removed = view.for_model(X, np.zeros((60, 2), dtype=bool))
     assert np.isin(removed[:, 1], X[:, 1]).all()
     frame = pd.DataFrame(X.astype(int), columns=["number", "code"])
     assert list(Columns(categorical=["code"]).fit(frame).levels_) == [1]

@@ -31,7 +31,7 @@ def test_frames(frame: object) -> None:
     taken = view.take(frame, np.array([2, 0]))
     assert type(taken) is type(frame)
     assert len(taken) == 2
-    removed = view.remove(frame, np.array([[True, False, False]] * 3))
+    removed = view.for_model(frame, np.array([[True, False, False]] * 3))
     assert type(removed) is type(frame)
     assert pd.DataFrame(np.asarray(removed)).iloc[:, 1].tolist() == [20, 20, 20]
 
@@ -92,7 +92,7 @@ def test_decimals_of_an_arrow_table_are_numbers() -> None:
     table = pa.table({"d": pa.array([1, 2, 5, 6]).cast(pa.decimal128(21, 2))})
     view = Columns().fit(table)
     assert not view.levels_
-    removed = view.remove(table, np.zeros((4, 1), dtype=bool))
+    removed = view.for_model(table, np.zeros((4, 1), dtype=bool))
     assert removed.schema == table.schema
     assert removed["d"].to_pylist() == [Decimal("3.50")] * 4
 
@@ -130,7 +130,7 @@ def test_removal_keeps_what_is_selected() -> None:
     mask = np.random.default_rng(1).random((50, 4)) < 0.5
     for removal in ("mean", "zero", "resample"):
         view = Columns(removal=removal).fit(X)
-        removed = view.remove(X, mask)
+        removed = view.for_model(X, mask)
         assert np.array_equal(removed[mask], X[mask])
         if removal == "resample":
             assert np.isin(removed[~mask], X).all()
@@ -147,7 +147,7 @@ def test_another_removal_of_the_same_view() -> None:
     view = l2x.Columns(removal="mean").fit(np.array([[1.0, 2.0], [3.0, 6.0]]))
     nothing = np.zeros((1, 2), dtype=bool)
     assert view.with_removal("zero").remove(np.ones((1, 2)), nothing).tolist() == [[0, 0]]
-    assert view.remove(np.ones((1, 2)), nothing).tolist() == [[2, 4]]  # as it was
+    assert view.for_model(np.ones((1, 2)), nothing).tolist() == [[2, 4]]  # as it was
 
 
 def test_noise_is_small_and_seeded() -> None:

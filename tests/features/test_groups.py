@@ -35,7 +35,7 @@ def test_groups_are_units(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
     assert explanation.mask[:, 1].mean() > 0.95
     assert explainer.score(table) > 0.95
     view = explainer.features_
-    removed = view.remove(table, np.array([[False, True, False, False]] * 600))
+    removed = view.for_model(table, np.array([[False, True, False, False]] * 600))
     assert np.array_equal(removed[:, [1, 3]], table[:, [1, 3]])
     assert (removed[:, [0, 2, 4]] == 0).all()
     assert (view.mask(view.encode(table), torch.zeros(600, 4)) == 0).all()

@@ -54,7 +54,7 @@ def test_a_mask_is_repeated_over_the_pixels() -> None:
 def test_removal_keeps_what_is_selected(X: np.ndarray, removal: str) -> None:
     view = Patches(size=4, removal=removal).fit(X)
     mask = np.random.default_rng(2).random((len(X), view.d)) < 0.5
-    removed = view.remove(X, mask)
+    removed = view.for_model(X, mask)
     assert removed.dtype == X.dtype
     assert removed.shape == X.shape
     kept = np.broadcast_to(view.pixels(mask), X.shape)
@@ -66,7 +66,7 @@ def test_removal_keeps_what_is_selected(X: np.ndarray, removal: str) -> None:
         assert np.allclose(removed[~kept], mean[~kept], atol=0.5 if X.dtype == np.uint8 else 1e-5)
     else:
         assert removed[~kept].std() < X[~kept].std()
-    assert np.array_equal(view.remove(X, np.ones_like(mask)), X)
+    assert np.array_equal(view.for_model(X, np.ones_like(mask)), X)
 
 
 @pytest.mark.parametrize("padding", ["zero", "edge"])
@@ -77,7 +77,7 @@ def test_padding(padding: str) -> None:
     x = view.encode(X)
     assert x.shape == (20, 1, 12, 8)
     assert torch.equal(x[..., 11, :7], x[..., 10, :7] if padding == "edge" else torch.zeros(20, 1, 7))
-    assert view.remove(X, np.ones((20, 6), dtype=bool)).shape == X.shape
+    assert view.for_model(X, np.ones((20, 6), dtype=bool)).shape == X.shape
     assert view.per_unit(torch.ones(20, 11, 7)).sum() == 20 * 11 * 7
 
 

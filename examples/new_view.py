@@ -1,0 +1,80 @@
+"""A new kind of input, complete: signals, whose features are seconds; the model listens to the third."""
+
+from functools import partial
+
+import numpy as np
+import torch
+from torch import nn
+
+import l2x
+from l2x.features.view import View, as_tensor
+from l2x.networks.recipe import Networks
+
+
+class Seconds(View):
+    """One feature per second of a signal (n, samples); what is removed is silence."""
+
+    def __init__(self, rate: int = 10) -> None:  # samples in a second
+        self.rate = rate
+
+    def fit(self, X):
+        self.names_ = [f"second {i + 1}" for i in range(np.asarray(X).shape[1] // self.rate)]
+        return self
+
+    def check(self, X):
+        X = np.asarray(X, dtype=float)
+        if X.ndim != 2 or X.shape[1] != self.d * self.rate:
+            raise l2x.errors.InputError(f"Expected signals (n, {self.d * self.rate}), got {X.shape}.")
+        return X
+
+    def encode(self, X, *, first_row=0):
+        return as_tensor(X).reshape(len(X), self.d, self.rate)
+
+    def for_model(self, X, mask=None, *, rng=None):
+        return X if mask is None else X * mask.repeat(self.rate, axis=1)
+
+    def units(self, parts):
+        return parts.reshape(len(parts), self.d, self.rate).sum(dim=2)
+
+    def networks(self, outputs):
+        return Networks(partial(Listener, self.d, self.rate), partial(Predictor, self.d, self.rate, outputs))
+
+    def state(self):
+        return {"names": self.names_}, {}
+
+    def restore(self, learned, arrays):
+        self.names_ = learned["names"]
+        return self
+
+
+class Listener(nn.Sequential):
+    """w_θ: (n, seconds, rate) -> (n, seconds)."""
+
+    def __init__(self, d: int, rate: int) -> None:
+        super().__init__(nn.Flatten(), nn.Linear(d * rate, 64), nn.ReLU(), nn.Linear(64, d))
+
+
+class Predictor(nn.Module):
+    """g_α: the selected seconds, the others silent, and the mask -> (n, outputs)."""
+
+    def __init__(self, d: int, rate: int, outputs: int, *, sees_mask: bool = True) -> None:
+        super().__init__()
+        self.sees_mask = sees_mask
+        self.layers = nn.Sequential(nn.Linear(d * (rate + sees_mask), 64), nn.ReLU(), nn.Linear(64, outputs))
+
+    def forward(self, masked: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        flat = masked.flatten(1)
+        return self.layers(torch.cat([flat, mask], dim=1) if self.sees_mask else flat)
+
+
+def loud_third_second(X: np.ndarray) -> np.ndarray:
+    p = 1 / (1 + np.exp(-20 * (np.abs(X[:, 20:30]).mean(axis=1) - 0.5)))
+    return np.stack([1 - p, p], axis=1)
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    signals = rng.normal(size=(4000, 40)) * rng.random((4000, 4)).repeat(10, axis=1)
+    explainer = l2x.Explainer(loud_third_second, k=1, features=Seconds(), training=l2x.TrainingPlan.quick())
+    explainer.fit(signals)
+    print(explainer.explain(signals[:3]).names)
