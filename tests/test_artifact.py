@@ -44,7 +44,7 @@ def test_same_bits_after_loading(fitted: l2x.Explainer, saved: Path, table: np.n
     assert loaded.classes_.tolist() == fitted.classes_.tolist()
     assert loaded.score(table) == fitted.score(table)
     mask = fitted.explain(table).mask
-    assert np.array_equal(loaded.q_.probabilities(table, mask), fitted.q_.probabilities(table, mask))
+    assert np.array_equal(loaded.q_.predict(table, mask), fitted.q_.predict(table, mask))
 
 
 def test_saving_what_was_loaded_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_edited_settings(saved: Path) -> None:
 
 def test_newer_format(saved: Path) -> None:
     rewrite(saved, lambda header: header.update(format=99))
-    with pytest.raises(l2x.ArtifactError, match="has format 99; this l2x reads up to 1"):
+    with pytest.raises(l2x.ArtifactError, match="has format 99; this l2x reads up to 2"):
         l2x.load(saved)
 
 

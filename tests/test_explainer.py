@@ -48,7 +48,7 @@ def test_finds_the_column(fitted: l2x.Explainer, table: np.ndarray) -> None:
 def test_every_value_with_every_sampler(value: str, sampler: object, table: np.ndarray, tiny: object) -> None:
     explainer = l2x.Explainer(one_column, k=1, value=value, sampler=sampler, training=tiny)
     if value == "model" and sampler.needs_gradient:
-        with pytest.raises(l2x.InputError, match=r"use sampler=l2x.PlackettLuce\(\)"):
+        with pytest.raises(l2x.InputError, match=r"use sampler=l2x.sampling.PlackettLuce\(\)"):
             explainer.fit(table)
         return
     explanation = explainer.fit(table).explain(table)
@@ -80,10 +80,10 @@ def test_paper_settings() -> None:
     assert explainer.training.selector.learning_rate == 1e-3
     view = explainer.features.fit(np.zeros((2, 7)))
     linear = [
-        m for m in explainer.build_selector(view, Categorical(2)).modules() if isinstance(m, torch.nn.Linear)
+        m for m in explainer._build_selector(view, Categorical(2)).modules() if isinstance(m, torch.nn.Linear)
     ]
     assert [layer.out_features for layer in linear] == [200, 200, 7]
-    predictor = explainer.build_predictor(view, Categorical(2))
+    predictor = explainer._build_q(view, Categorical(2), None, torch.device("cpu")).networks["predictor"]
     linear = [m for m in predictor.modules() if isinstance(m, torch.nn.Linear)]
     assert [(layer.in_features, layer.out_features) for layer in linear] == [
         (7, 200),
@@ -266,7 +266,7 @@ def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray) -> None:
     many = np.concatenate([table] * 40)  # 24,000 rows: three batches of questions
 
     def fails_on_the_third(X: np.ndarray) -> np.ndarray:
-        if len(X) < l2x.Columns.rows_at_once:
+        if len(X) < l2x.Columns.recipes.rows_at_once:
             raise ConnectionError("the server went away")
         return one_column(X)
 

@@ -7,25 +7,23 @@ import torch
 from torch import nn
 
 import l2x
-from l2x.training import Choice, Phase, TrainingPlan, WeightAverage, optimise
+from l2x.training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
 
 
 def parabola(steps: int = 400, **options: object) -> tuple[nn.Linear, list[dict[str, float]]]:
     """Maximise -(w - 3)² over the single weight of a network."""
     network = nn.Linear(1, 1, bias=False)
-    history: list[dict[str, float]] = []
+    run = Run.begin(TrainingPlan(progress=False), seed=0)
     optimise(
         network,
         lambda index, progress: -(network.weight - 3).square().sum(),
         lambda candidate: -(candidate.weight.detach() - 3).square().flatten(),
         phase=Phase(steps, 0.1, **options),  # type: ignore[arg-type]
-        plan=TrainingPlan(progress=False),
         n=10,
-        generator=torch.Generator().manual_seed(0),
         label="test",
-        history=history,
+        run=run,
     )
-    return network, history
+    return network, run.history
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
@@ -44,10 +42,10 @@ def test_patience_stops_early() -> None:
 
 def test_the_best_weights_are_kept() -> None:
     network = nn.Linear(1, 1, bias=False)
-    choice = Choice(Phase(1, 1.0))
-    for weight, figure in ((1.0, 0.1), (2.0, 0.9), (3.0, 0.5)):
+    choice = BestWeights(Phase(1, 1.0))
+    for weight, value in ((1.0, 0.1), (2.0, 0.9), (3.0, 0.5)):
         network.weight.data.fill_(weight)
-        choice.consider(network, torch.tensor([figure]))
+        choice.consider(network, torch.tensor([value]))
     assert choice.weights is not None
     assert choice.weights["weight"].item() == 2.0
     assert choice.stale == 1
@@ -63,7 +61,7 @@ def test_latest_is_kept_only_where_rows_cannot_tell() -> None:
         (torch.full((1000,), 0.01), 1.0),
         (20 * noise + 0.002, 1.0),
     ):
-        choice = Choice(Phase(1, 1.0, choose="latest"))
+        choice = BestWeights(Phase(1, 1.0, choose="latest"))
         network.weight.data.fill_(1.0)
         choice.consider(network, best)
         network.weight.data.fill_(2.0)

@@ -26,8 +26,7 @@ from l2x._version import __version__
 from l2x.conditional import FittedQ
 from l2x.errors import ArtifactError, InputError
 from l2x.explainer import Explainer, pick_device
-from l2x.features import groups, patches, sentences, words  # noqa: F401 - registers the views
-from l2x.features.view import View
+from l2x.features import View  # which brings all views, so that they are known by name
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood

@@ -7,7 +7,6 @@ import pytest
 
 import l2x
 from l2x.baselines import ByMarginal, ByPosition, ByPrediction, OracleExplainer
-from l2x.baselines.controls import ByPosition as ControlByPosition
 from l2x.datasets import invase, synthetic
 from l2x.evaluation import posthoc_accuracy
 
@@ -21,7 +20,6 @@ def test_by_position_the_set_is_the_class() -> None:
     for answer in (0, 1):
         assert len(np.unique(masks[answer == ANSWERS], axis=0)) == 1
     assert not (masks[ANSWERS == 0][0] & masks[ANSWERS == 1][0]).any()  # room enough: nothing in common
-    assert ControlByPosition is ByPosition
 
 
 def test_by_position_has_two_sets_for_regression() -> None:

@@ -13,7 +13,7 @@ from torch import nn
 
 import l2x
 from l2x.baselines import LRP, DeepLift, Saliency, Taylor
-from l2x.baselines.method import per_unit
+from l2x.networks.recipe import Recipes
 
 METHODS = [Saliency, Taylor, DeepLift, LRP]
 SIGNED = [Taylor, DeepLift, LRP]
@@ -174,17 +174,17 @@ def test_exactly_k_on_ties_and_metrics_work(method: Any) -> None:
 def test_batches_give_what_one_batch_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     net, X = network(), rows(25)
     whole = DeepLift(net).explain(X, k=2).scores
-    monkeypatch.setattr(l2x.Columns, "rows_at_once", 10)
+    monkeypatch.setattr(l2x.Columns, "recipes", Recipes(rows_at_once=10))
     assert DeepLift(net).explain(X, k=2).scores == pytest.approx(whole, abs=1e-6)
 
 
 def test_units_of_several_dimensions_are_summed() -> None:
     view = l2x.Columns().fit(np.zeros((1, 2)))
     parts = torch.tensor([[[1.0, 2.0], [3.0, -5.0]]])
-    assert per_unit(view, parts).tolist() == [[3.0, -2.0]]
-    assert per_unit(view, parts.abs()).tolist() == [[3.0, 8.0]]
+    assert view.units(parts).tolist() == [[3.0, -2.0]]
+    assert view.units(parts.abs()).tolist() == [[3.0, 8.0]]
     with pytest.raises(l2x.InputError, match="do not fit a view of 2 features"):
-        per_unit(view, torch.zeros(3, 5))
+        view.units(torch.zeros(3, 5))
 
 
 def test_a_data_frame_is_explained_like_its_array() -> None:

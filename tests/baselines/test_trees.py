@@ -47,3 +47,10 @@ def test_on_a_raw_frame_beside_the_others() -> None:
 def test_only_columns() -> None:
     with pytest.raises(l2x.InputError, match="explains columns, not Patches"):
         TreeShap(None, features=l2x.Patches(2)).explain(np.zeros((2, 4, 4)), k=1)
+
+
+def test_values_of_a_group_are_summed() -> None:
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, X[:, 2] > X[:, 0])
+    columns = TreeShap(forest, magnitude=False).explain(X[:5], k=1).scores
+    groups = TreeShap(forest, features=l2x.ColumnGroups({"pair": [0, 3]}), magnitude=False)
+    assert np.allclose(groups.explain(X[:5], k=1).scores[:, 0], columns[:, 0] + columns[:, 3])

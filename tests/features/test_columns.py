@@ -15,6 +15,8 @@ from scipy.sparse import csr_array
 
 import l2x
 from l2x.features import ColumnGroups, Columns
+from l2x.features.noise import jitter
+from l2x.features.removal import removals
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [10, 20, 30], "c": [5.0, 5.0, 5.0]}, index=[7, 8, 9])
 FRAMES = [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME, preserve_index=False)]
@@ -106,7 +108,7 @@ def test_names_may_be_integers(names: list[int]) -> None:
     assert sorted(map(str, groups.names_)) == ["2", "g"]
     nothing = np.zeros((4, 3), dtype=bool)
     for fitted in (view, Columns().fit(X)):
-        assert list(fitted.remove(X, nothing)) == names
+        assert list(fitted.for_model(X, nothing)) == names
         assert list(fitted.check(X[[1, 2, 0]])) == names
         # A file has texts for names.
         assert torch.equal(
@@ -146,23 +148,23 @@ def test_large_offsets_keep_their_precision() -> None:
 def test_another_removal_of_the_same_view() -> None:
     view = l2x.Columns(removal="mean").fit(np.array([[1.0, 2.0], [3.0, 6.0]]))
     nothing = np.zeros((1, 2), dtype=bool)
-    assert view.with_removal("zero").remove(np.ones((1, 2)), nothing).tolist() == [[0, 0]]
+    assert removals(view)["zero"].for_model(np.ones((1, 2)), nothing).tolist() == [[0, 0]]
     assert view.for_model(np.ones((1, 2)), nothing).tolist() == [[2, 4]]  # as it was
 
 
 def test_noise_is_small_and_seeded() -> None:
     X = np.random.default_rng(0).normal(size=(500, 2)) * [1, 100]
     view = l2x.Columns().fit(X)
-    moved = view.jitter(X, np.random.default_rng(1)) - X
+    moved = jitter(view, X, np.random.default_rng(1)) - X
     assert moved.std(axis=0) == pytest.approx(0.05 * X.std(axis=0), rel=0.1)
-    assert (moved == view.jitter(X, np.random.default_rng(1)) - X).all()
+    assert (moved == jitter(view, X, np.random.default_rng(1)) - X).all()
 
 
 def test_noise_for_frames_with_integer_names() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)))
     frame[2] = np.where(frame[2] > 0, "yes", "no")
     view = Columns().fit(frame)
-    noisy = view.jitter(frame, np.random.default_rng(0))
+    noisy = jitter(view, frame, np.random.default_rng(0))
     assert list(noisy.columns) == [0, 1, 2]
     assert noisy[2].tolist() == frame[2].tolist()
     assert 0 < np.abs(noisy[0] - frame[0]).max() < 1

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import l2x
-from l2x.features import ColumnGroups, Columns
+from l2x.features import ColumnGroups
 
 FRAME = pd.DataFrame(
     {
@@ -28,7 +28,7 @@ FRAME = pd.DataFrame(
 
 
 def test_groups_are_units(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
-    features = ColumnGroups({"pair": [1, 3]}, columns=Columns(removal="zero"))
+    features = ColumnGroups({"pair": [1, 3]}, removal="zero")
     explainer = l2x.Explainer(one_column, k=1, features=features, training=tiny).fit(table)
     explanation = explainer.explain(table)
     assert explanation.feature_names == ["x0", "pair", "x2", "x4"]
@@ -45,10 +45,10 @@ def test_groups_are_units(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
 
 def test_groups_survive_a_file(table: np.ndarray, tmp_path: object) -> None:
     plan = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
-    features = ColumnGroups({"pair": [1, 3]}, columns=Columns(removal="resample"))
+    features = ColumnGroups({"pair": [1, 3]}, removal="resample")
     explainer = l2x.Explainer(one_column, k=1, features=features, training=plan).fit(table)
     loaded = l2x.load(explainer.save(tmp_path / "groups.l2x"))
-    assert loaded.features.columns.removal == "resample"
+    assert loaded.features.removal == "resample"
     assert np.array_equal(loaded.explain(table).scores, explainer.explain(table).scores)
 
 

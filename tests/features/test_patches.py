@@ -10,7 +10,8 @@ import torch
 
 import l2x
 from l2x.features import Patches
-from l2x.networks.patches import CHUNK
+from l2x.features.noise import jitter
+from l2x.networks.chunks import CHUNK
 
 GREY = np.random.default_rng(0).integers(0, 256, size=(20, 12, 8), dtype=np.uint8)
 COLOUR = np.random.default_rng(1).normal(size=(10, 3, 8, 8)).astype(np.float32)
@@ -78,15 +79,15 @@ def test_padding(padding: str) -> None:
     assert x.shape == (20, 1, 12, 8)
     assert torch.equal(x[..., 11, :7], x[..., 10, :7] if padding == "edge" else torch.zeros(20, 1, 7))
     assert view.for_model(X, np.ones((20, 6), dtype=bool)).shape == X.shape
-    assert view.per_unit(torch.ones(20, 11, 7)).sum() == 20 * 11 * 7
+    assert view.units(torch.ones(20, 11, 7)).sum() == 20 * 11 * 7
 
 
 def test_gradients_are_summed_over_patches() -> None:
     view = Patches(size=4).fit(GREY)
     parts = torch.from_numpy(GREY.astype(np.float32))
-    assert view.per_unit(parts)[:, 3].tolist() == GREY[:, 4:8, 4:8].sum(axis=(1, 2)).tolist()
+    assert view.units(parts)[:, 3].tolist() == GREY[:, 4:8, 4:8].sum(axis=(1, 2)).tolist()
     colour = Patches(size=8).fit(COLOUR)
-    assert np.allclose(colour.per_unit(torch.from_numpy(COLOUR))[:, 0], COLOUR.sum(axis=(1, 2, 3)), atol=1e-4)
+    assert np.allclose(colour.units(torch.from_numpy(COLOUR))[:, 0], COLOUR.sum(axis=(1, 2, 3)), atol=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 3, 7, 8])
@@ -94,16 +95,16 @@ def test_gradients_are_summed_over_patches() -> None:
 def test_networks_fit_every_grid(size: int, head: str) -> None:
     view = Patches(size=size, padding="zero").fit(GREY)
     x = view.encode(GREY)
-    scores = view.selector(2, head=head)(x)
+    scores = view.networks(2).selector(head=head)(x)
     assert scores.shape == (20, view.d)
     for sees_mask in (True, False):
-        assert view.predictor(3, sees_mask=sees_mask)(x, torch.ones(20, view.d)).shape == (20, 3)
+        assert view.networks(3).predictor(sees_mask=sees_mask)(x, torch.ones(20, view.d)).shape == (20, 3)
 
 
 def test_chunks_change_nothing() -> None:
     X = np.random.default_rng(0).integers(0, 256, size=(CHUNK + 5, 8, 8), dtype=np.uint8)
     view = Patches(size=4).fit(X)
-    x, network = view.encode(X), view.selector(2, head="conv")
+    x, network = view.encode(X), view.networks(2).selector(head="conv")
     whole = network(x)
     with torch.no_grad():
         assert torch.allclose(network(x), whole, atol=1e-6)
@@ -157,8 +158,8 @@ def test_explainers_find_the_patch_that_decides(
 def test_noise_keeps_the_kind_of_image() -> None:
     images = np.random.default_rng(0).integers(0, 256, size=(5, 4, 4)).astype(np.uint8)
     view = l2x.Patches(2).fit(images)
-    noisy = view.jitter(images, np.random.default_rng(1))
+    noisy = jitter(view, images, np.random.default_rng(1))
     assert noisy.dtype == np.uint8
     assert 0 < np.abs(noisy.astype(int) - images).mean() < 10
     floats = images / 255
-    assert l2x.Patches(2).fit(floats).jitter(floats, np.random.default_rng(1)).dtype == floats.dtype
+    assert jitter(l2x.Patches(2).fit(floats), floats, np.random.default_rng(1)).dtype == floats.dtype

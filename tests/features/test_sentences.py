@@ -58,11 +58,11 @@ def test_what_is_not_there_is_never_selected() -> None:
 
 def test_removal() -> None:
     mask = np.array([[False, True, True, False]])
-    assert VIEW.remove(TEXTS[:1], mask) == ["Mr. Bean is in it! Go."]
+    assert VIEW.for_model(TEXTS[:1], mask) == ["Mr. Bean is in it! Go."]
     replacing = l2x.Sentences(length=4, words=3, removal="replace").fit(TEXTS)
-    assert replacing.remove(TEXTS[:1], mask) == ["... Mr. Bean is in it! Go."]
+    assert replacing.for_model(TEXTS[:1], mask) == ["... Mr. Bean is in it! Go."]
     ids = l2x.Sentences(length=4, words=3, reads="ids").fit(TEXTS)
-    kept = ids.remove(TEXTS[:1], mask)
+    kept = ids.for_model(TEXTS[:1], mask)
     assert (kept[0, 0] == PAD).all()
     assert kept[0, 1:].equal(ids.ids(TEXTS[:1])[0, 1:])
 

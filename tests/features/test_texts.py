@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import l2x
+from l2x.features.removal import removals
 from l2x.features.texts import Texts, Tokens
 from l2x.plots.summary import plot_summary
 
@@ -68,12 +69,10 @@ def test_whole_numbers_of_numpy() -> None:
 
 def test_ways_of_removing() -> None:
     view = l2x.Words(length=3).fit(["good film here"])
-    assert view.removals == ("drop", "replace")
+    assert list(removals(view)) == ["drop", "replace"]
     mask = np.array([[False, True, False]])
-    assert view.with_removal("replace").remove(["good film here"], mask) == ["[MASK] film [MASK]"]
-    with pytest.raises(l2x.InputError, match="removal is 'mean'; choose among 'drop', 'replace'"):
-        view.with_removal("mean")
-    assert l2x.Words(length=3, reads="ids").removals == ("drop",)
+    assert removals(view)["replace"].for_model(["good film here"], mask) == ["[MASK] film [MASK]"]
+    assert list(removals(l2x.Words(length=3, reads="ids"))) == ["drop"]
 
 
 def test_the_summary_of_texts_counts_words() -> None:

@@ -76,12 +76,12 @@ def test_padding_and_unknown_words_are_never_selected() -> None:
 
 def test_removal() -> None:
     mask = np.array([[True, False, True, False, False, False, False, False]])
-    assert VIEW.remove(["Good film, my friend"], mask) == ["Good my"]
-    assert VIEW.remove([""], mask) == [""]
+    assert VIEW.for_model(["Good film, my friend"], mask) == ["Good my"]
+    assert VIEW.for_model([""], mask) == [""]
     replacing = l2x.Words(length=8, removal="replace", replacement="_").fit(TEXTS)
-    assert replacing.remove(["Good film, my friend"], mask) == ["Good _ my _"]
+    assert replacing.for_model(["Good film, my friend"], mask) == ["Good _ my _"]
     ids = l2x.Words(length=8, reads="ids", vocabulary=VIEW.vocabulary_).fit(TEXTS)
-    kept = ids.remove(["Good film, a film"], mask)[0].tolist()
+    kept = ids.for_model(["Good film, a film"], mask)[0].tolist()
     assert kept == [VIEW.vocabulary_.index("good"), PAD, VIEW.vocabulary_.index("a"), *[PAD] * 5]
     assert ids.for_model(["film"]).shape == (1, 8)
 
@@ -120,7 +120,7 @@ def test_texts_of_any_kind(X: Any) -> None:
         ({"text": TEXTS}, "got a dict"),
         (pl.LazyFrame({"text": TEXTS}), "got a LazyFrame"),
         (pd.DataFrame({"a": ["x"], "b": ["y"]}), "one column of texts, got a table of 2"),
-        (["fine", "half \ud83d"], "Text 1 holds half of a character at place 5"),
+        (["fine", "half \ud83d"], "Text 1 contains a lone surrogate at position 5"),
     ],
 )
 def test_what_is_no_text(X: Any, message: str) -> None:

@@ -12,6 +12,7 @@ from l2x.blackbox import as_black_box
 from l2x.data import ask
 from l2x.errors import require
 from l2x.explanation import Explanation
+from l2x.features.matrix import check_table
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
 
@@ -42,6 +43,7 @@ class TreeShap(Method):
         """The k columns with the largest Shapley values in each row."""
         shap = require("shap", extra="baselines")
         view = fitted_view(self.features, X)
+        check_table(view, self.name)
         X = view.check(X)
         k = checked_k(view, k)
         black_box = as_black_box(self.model)

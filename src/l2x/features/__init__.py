@@ -3,6 +3,8 @@
 from l2x.features.columns import Columns
 from l2x.features.groups import ColumnGroups
 from l2x.features.patches import Patches
+from l2x.features.sentences import Sentences
 from l2x.features.view import View
+from l2x.features.words import Words
 
-__all__ = ["ColumnGroups", "Columns", "Patches", "View"]
+__all__ = ["ColumnGroups", "Columns", "Patches", "Sentences", "View", "Words"]

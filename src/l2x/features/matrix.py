@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from l2x.errors import InputError
 from l2x.features.categories import UNSEEN
 from l2x.features.columns import Columns
 from l2x.features.texts import TextView
@@ -13,6 +14,12 @@ from l2x.features.view import View
 def as_columns(view: View) -> Columns | None:
     """The view where each feature is one column of a table; None for groups of columns, words, patches."""
     return view if isinstance(view, Columns) and not view.groups else None
+
+
+def check_table(view: View, method: str) -> None:
+    """The method is for tables, whose columns may be grouped."""
+    if not isinstance(view, Columns):
+        raise InputError(f"{method} explains columns, not {type(view).__name__}.")
 
 
 def has_distances(view: View) -> bool:

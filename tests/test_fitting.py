@@ -1,0 +1,101 @@
+"""The phases of training: what subsets they draw, and what they leave frozen."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import one_column
+from torch import nn
+
+import l2x
+from l2x.conditional import NetworkQ
+from l2x.data import Rows, prepare
+from l2x.fitting import fit_reader, fit_selector, fit_surrogate, random_masks
+from l2x.networks.recipe import ReadsFirst
+from l2x.sampling import PlackettLuce
+from l2x.training import Phase, Run
+
+PLAN = l2x.TrainingPlan(Phase(30, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)
+
+
+class SomeSelectable(l2x.Columns):
+    """Columns of which only those above zero may be selected."""
+
+    def selectable(self, x: torch.Tensor) -> torch.Tensor:
+        return x > 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(d=st.integers(2, 9), k=st.integers(1, 9), seed=st.integers(0, 99))
+def test_random_masks_have_size_k_or_any(d: int, k: int, seed: int) -> None:
+    k = min(k, d)
+    X = np.random.default_rng(seed).normal(size=(400, d))
+    view = l2x.Columns().fit(X)
+    rows = Rows(view, None, view.encode(X), torch.zeros(400, 1))
+    masks = random_masks(rows, k, torch.Generator().manual_seed(seed))
+    sizes = masks.sum(dim=1)
+    assert set(masks.unique().tolist()) <= {0.0, 1.0}
+    # Half of the rows, and a share 1 / (d + 1) of the other half: six standard deviations around that.
+    assert abs((sizes == k).float().mean().item() - (0.5 + 0.5 / (d + 1))) < 6 * 0.5 / 20
+    assert sizes.max() <= d
+
+
+def test_what_may_not_be_selected_is_in_no_mask() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    view = SomeSelectable(standardize=False).fit(X)
+    x = view.encode(X)
+    masks = random_masks(Rows(view, None, x, torch.zeros(200, 1)), 2, torch.Generator().manual_seed(0))
+    assert not (masks.bool() & (x <= 0)).any()
+    assert (masks.sum(dim=1) == (x > 0).sum(dim=1)).any()  # sizes go up to what there is
+
+
+def problem(run: Run) -> tuple[l2x.features.View, object]:
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    view = l2x.Columns().fit(X)
+    return prepare(l2x.as_black_box(one_column), view, X, None, k=1, validation=0.1, run=run)
+
+
+def test_a_surrogate_learns_and_is_frozen() -> None:
+    run = Run.begin(PLAN, seed=0)
+    data = problem(run)
+    q = NetworkQ(data.view.networks(2).predictor(), data.likelihood)
+    fit_surrogate(q, data, run)
+    assert not any(p.requires_grad for p in q.predictor.parameters())
+    losses = [line["validation_loss"] for line in run.history]
+    assert losses[-1] < losses[0]
+    before = {name: p.clone() for name, p in q.predictor.named_parameters()}
+    fit_selector(data.view.networks(2).selector(), q, data, PlackettLuce(), run)
+    assert all(torch.equal(p, before[name]) for name, p in q.predictor.named_parameters())
+
+
+class NotAReader(nn.Module):
+    """A selector of somebody's whose part happens to be called reader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reader = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.reader(x)
+
+
+class Reads(ReadsFirst):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reader = nn.Bilinear(4, 4, 2)
+
+
+def test_only_a_selector_that_says_so_reads_first() -> None:
+    run = Run.begin(PLAN, seed=0)
+    data = problem(run)
+    q = NetworkQ(data.view.networks(2).predictor().requires_grad_(False), data.likelihood)
+    strange = NotAReader()
+    fit_reader(strange, q, data, run)
+    assert not run.history
+    assert strange.reader.weight.requires_grad
+    reads = Reads()
+    fit_reader(reads, q, data, run)
+    assert [line["phase"] for line in run.history] == ["reading with the model"] * len(run.history) != []
+    assert not reads.reader.weight.requires_grad
