@@ -108,6 +108,6 @@ def check_compatible(value: Value, sampler: Sampler) -> None:
     """Relaxed samplers learn from the gradient through the value: a black box has none."""
     if sampler.needs_gradient and not value.differentiable:
         raise InputError(
-            f"{type(sampler).__name__} needs a gradient, which a black box has not: with {type(value).__name__} "
-            "use sampler=l2x.sampling.PlackettLuce(), or take value='surrogate'."
+            f"{type(sampler).__name__} needs a gradient, and a black box has none: with "
+            f"{type(value).__name__}() use sampler=l2x.sampling.PlackettLuce(), or take value='surrogate'."
         )
