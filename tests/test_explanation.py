@@ -14,14 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import l2x
-from l2x.explanation import best, ranked
 from l2x.features import Columns
 
 NAMES = ["a", "b", "c"]
 SCORES = np.array([[0.1, 3.0, 2.0], [1.0, 1.0, 1.0]])
-ODD_SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, np.inf, -np.inf, np.nan]) | st.floats(
-    width=32
-)
 
 
 @given(arrays(np.float32, (5, 7), elements=st.integers(-2, 2)), st.integers(1, 7))
@@ -33,22 +29,6 @@ def test_exactly_k_whatever_the_ties(scores: np.ndarray, k: int) -> None:
     worst = picked[:, -1:]
     assert (scores[explanation.mask].reshape(5, k) >= worst).all()
     assert ((scores <= worst) | explanation.mask).all()
-
-
-@given(
-    arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 40)), elements=ODD_SCORES),
-    st.integers(1, 40),
-)
-def test_sorted_integers_rank_as_floats_do(scores: np.ndarray, k: int) -> None:
-    k = min(k, scores.shape[1])
-    for some in (scores, scores.astype(np.float64), scores[:, ::-1]):
-        assert best(some, k).tolist() == ranked(some)[:, :k].tolist()
-
-
-def test_ranking_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(l2x.explanation, "CACHED_CELLS", 10)
-    scores = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
-    assert best(scores, 2).tolist() == ranked(scores)[:, :2].tolist()
 
 
 def test_views_of_rows() -> None:

@@ -13,15 +13,12 @@ import numpy as np
 
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
+from l2x.ranking import best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from l2x.features.view import View
-
-
-# Scores sorted at a time: what a processor's cache holds.
-CACHED_CELLS = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,39 +162,6 @@ class Explanation:
         if self.view is not None and self.inputs is not None:
             own = self.view.names_in(self.inputs, self.indices)
         return np.asarray(self.feature_names, dtype=object)[self.indices] if own is None else own
-
-
-def best(scores: Array, k: int) -> Array:
-    """(n, k) feature indices, the best first; ties go to the lower index, as in `ranked`, but faster."""
-    if scores.dtype != np.float32:
-        return ranked(scores)[:, :k]
-    chosen = np.empty((len(scores), k), dtype=np.int64)
-    at_once = max(1, CACHED_CELLS // scores.shape[1])
-    for start in range(0, len(scores), at_once):
-        rows = slice(start, start + at_once)
-        keys = _sortable(scores[rows])
-        keys.sort(axis=1)
-        chosen[rows] = keys[:, :k] & 0xFFFF_FFFF
-    return chosen
-
-
-def _sortable(scores: Array) -> Array:
-    """(n, d) integers that sort as float32 scores do, the largest first, with the feature in the low half.
-
-    The bits of a positive float grow with it as an integer's do, those of a negative one fall. numpy sorts
-    integers several times faster than it finds the places of the largest floats.
-    """
-    scores = scores + np.float32(0)  # there is no -0
-    if np.isnan(scores.min()):
-        scores[np.isnan(scores)] = -np.float32(np.nan)  # sorts below -inf
-    bits = scores.view(np.int32)
-    high = ~(bits ^ (bits >> 31 & 0x7FFF_FFFF))
-    return high.astype(np.int64) << 32 | np.arange(scores.shape[1])
-
-
-def ranked(scores: Array) -> Array:
-    """(n, d) feature indices from the best to the worst; stable, so ties go to the lower index."""
-    return np.argsort(-scores, axis=1, kind="stable")
 
 
 def values_of(explanation: Explanation, row: int) -> list[str]:

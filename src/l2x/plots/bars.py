@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2x.explanation import Explanation, ranked, values_of
+from l2x.explanation import Explanation, values_of
 from l2x.foundations.arrays import Array
 from l2x.plots.style import ACCENT, INK, MUTED, SOFT, new_figure, note, save_figure, shortened, style
+from l2x.ranking import ranked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
