@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import narwhals as nw
 import numpy as np
 
 from l2x.errors import InputError
-from l2x.foundations.arrays import Array
+from l2x.foundations.arrays import Array, batches
+from l2x.inputs import Rows, row_indices, take
 from l2x.ranking import best
 
 if TYPE_CHECKING:
@@ -84,16 +86,14 @@ class Explanation:
     def __iter__(self) -> Iterator[Explanation]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, rows: int | slice | Array | list[int]) -> Explanation:
-        """The explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`."""
-        if isinstance(rows, int | np.integer):
-            if not -len(self) <= rows < len(self):
-                raise IndexError(f"row {rows} of an explanation of {len(self)} rows")
-            rows = slice(rows, rows + 1 or None)
-        inputs = self.inputs
-        if inputs is not None and self.view is not None:
-            inputs = self.view.take(inputs, rows)
-        return Explanation(self.scores[rows], self.k, self.feature_names, inputs, self.view)
+    def __getitem__(self, rows: Rows) -> Explanation:
+        """The explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`.
+
+        Inputs and `unseen` are those of these rows.
+        """
+        chosen = row_indices(rows, len(self))
+        some = replace(self, scores=self.scores[chosen], inputs=self._take(chosen))
+        return replace(some, unseen=some._count_unseen()) if self.unseen else some
 
     def to_frame(self) -> Any:
         """One row per input, columns feature_1 .. feature_k and score_1 .. score_k.
@@ -154,6 +154,20 @@ class Explanation:
 
         shown = None if self.view is None else self.view.figure_of(self, path)
         return plot_explanation(self, path=path) if shown is None else shown
+
+    def _take(self, rows: slice | Array) -> Any:
+        if self.inputs is None:
+            return None
+        return take(self.inputs, rows) if self.view is None else self.view.take(self.inputs, rows)
+
+    def _count_unseen(self) -> Mapping[str, int]:
+        """`unseen`, counted again from the inputs; as it was where there is nothing to count in."""
+        if self.view is None or self.inputs is None:
+            return self.unseen
+        counts: Counter[str] = Counter()
+        for rows in batches(len(self), self.view.rows_at_once):
+            counts.update(self.view.unseen(self.view.encode(self.view.take(self.inputs, rows))))
+        return counts
 
     @property
     def _names(self) -> Array:
