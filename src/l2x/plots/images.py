@@ -17,7 +17,7 @@ from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.patches import Patches
 from l2x.foundations.arrays import Array
-from l2x.plots.style import INK, new_grid, note, save_figure, style
+from l2x.plots.style import INK, new_grid, note, saved, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,19 +54,15 @@ def plot_images(
             height=0.66 * height / width + 0.24,
             title=title or f"The {explanation.k} of {view.d} patches that decided",
         )
-        for column in range(MOST):
-            for row, axes in enumerate((grid[column], grid[MOST + column])):
-                axes.set_axis_off()
-                if column >= shown:
-                    continue
-                pixels = plain(view, X[column]) if row == 0 else overlay(view, X[column], explanation, column)
-                axes.imshow(pixels, interpolation="nearest")
-                if row == 0 and labels is not None:
-                    axes.set_title(str(labels[column]), loc="center", color=INK)
+        for axes in grid:
+            axes.set_axis_off()
+        for i in range(shown):
+            grid[i].imshow(plain(view, X[i]), interpolation="nearest")
+            grid[MOST + i].imshow(overlay(view, X[i], explanation, i), interpolation="nearest")
+            if labels is not None:
+                grid[i].set_title(str(labels[i]), loc="center", color=INK)
         note(figure, _legend(view, shown, len(explanation)))
-    if path is not None:
-        save_figure(figure, path)
-    return figure
+    return saved(figure, path)
 
 
 def images_html(explanation: Explanation, rows: int = 20) -> str:
