@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from torch import Tensor, nn
@@ -13,11 +12,6 @@ from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
 from l2x.networks.patches import PatchPredictor, PatchSelector, upsample
 from l2x.training import Phase, TrainingPlan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from l2x.explanation import Explanation
 
 Removal = Literal["zero", "mean", "blur"]
 Padding = Literal["zero", "edge"]
@@ -164,16 +158,6 @@ class Patches(View):
         self.fit(np.zeros((1, *shape), dtype=np.float32))
         self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
         return self
-
-    def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
-        from l2x.plots.images import plot_images
-
-        return None if explanation.inputs is None else plot_images(explanation, path)
-
-    def html_of(self, explanation: Explanation, rows: int) -> str | None:
-        from l2x.plots.images import images_html
-
-        return None if explanation.inputs is None else images_html(explanation, rows)
 
     def _check_options(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:

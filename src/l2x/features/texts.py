@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, overload
+from typing import Any, ClassVar, Literal, Self, get_args, overload
 
 import narwhals as nw
 import numpy as np
@@ -25,13 +25,6 @@ from l2x.features.vocabulary import (
     word_tokenizer,
 )  # fmt: skip
 from l2x.foundations.arrays import Array, batches
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
-
-    from l2x.explanation import Explanation
 
 Reads = Literal["text", "ids"]
 Removal = Literal["drop", "replace"]
@@ -191,16 +184,6 @@ class TextView(View):
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         return self._know(list(learned["vocabulary"]))
-
-    def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
-        from l2x.plots.texts import plot_texts
-
-        return None if explanation.inputs is None else plot_texts(explanation, path)
-
-    def html_of(self, explanation: Explanation, rows: int) -> str | None:
-        from l2x.plots.texts import texts_html
-
-        return None if explanation.inputs is None else texts_html(explanation, rows)
 
     def _check_options(self) -> None:
         if isinstance(self.length, bool) or not isinstance(self.length, Integral) or self.length < 1:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -15,11 +14,6 @@ from torch import Tensor, nn
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
 from l2x.training import TrainingPlan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from l2x.explanation import Explanation
 
 
 class View(BaseEstimator, ABC):  # type: ignore[misc]
@@ -132,14 +126,6 @@ class View(BaseEstimator, ABC):  # type: ignore[misc]
     def names_in(self, X: Any, indices: Array) -> Array | None:
         """What the features (n, k) are called in each input, such as the words of a text; None where they
         are called the same in all."""
-        return None
-
-    def figure_of(self, explanation: Explanation, path: str | Path | None) -> Figure | None:
-        """How inputs of this kind are drawn with what was selected; None for the usual bars."""
-        return None
-
-    def html_of(self, explanation: Explanation, rows: int) -> str | None:
-        """The same as an HTML fragment; None for the usual table."""
         return None
 
 
