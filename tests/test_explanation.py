@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import l2x
-from l2x.features import Columns
 
 NAMES = ["a", "b", "c"]
 SCORES = np.array([[0.1, 3.0, 2.0], [1.0, 1.0, 1.0]])
@@ -147,7 +146,7 @@ def test_frame_is_of_the_library_that_came_in(kind: str) -> None:
         "pyarrow": pa.Table.from_pandas(pandas, preserve_index=False),
         "array": pandas.to_numpy(),
     }[kind]
-    frame = l2x.Explanation(SCORES, 1, NAMES, inputs, Columns().fit(inputs)).to_frame()
+    frame = l2x.Explanation(SCORES, 1, NAMES, inputs, l2x.Columns().fit(inputs)).to_frame()
     expected = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table, "array": pd.DataFrame}[
         kind
     ]

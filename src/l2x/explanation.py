@@ -36,24 +36,25 @@ class Explanation:
     k : int
         How many features are selected in each row.
     feature_names : list of d names
-    inputs : the explained rows as they were given, if they are to be shown
-    view : the fitted feature view that made them, for metrics that have to remove features
-    unseen : per column, how many rows hold a category that the training rows did not have
+    inputs : the explained rows, if they are to be shown
+        An array, tensor, list or data frame; with a view, what `view.check` returns.
+    view : the fitted view that says what the features of the inputs are, if there is one
+    unseen : {column: how many rows hold a category that the training rows did not have}
 
     >>> e = Explanation(np.array([[0.1, 2.0, 1.0]]), k=2, feature_names=["a", "b", "c"])
     >>> e.indices.tolist(), e.names, e.mask.tolist()
     ([[1, 2]], [['b', 'c']], [[False, True, True]])
     >>> e
     Explanation of 1 row, 2 of 3 features
-      0  b, c
+      0  b; c
     """
 
     scores: Array
     k: int
     feature_names: Sequence[str]
-    inputs: Any = field(default=None, repr=False)
-    view: View | None = field(default=None, repr=False)
-    unseen: Mapping[str, int] = field(default_factory=dict, repr=False)
+    inputs: Any = None
+    view: View | None = None
+    unseen: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         d = self.scores.shape[1]
@@ -69,7 +70,7 @@ class Explanation:
 
     @cached_property
     def mask(self) -> Array:
-        """(n, d) booleans, exactly k of them True in each row; fewer where a text has fewer words."""
+        """(n, d) booleans, k of them True in each row; fewer where a row has fewer selectable features."""
         mask = np.zeros(self.scores.shape, dtype=bool)
         np.put_along_axis(mask, self.indices, values=self.selected, axis=1)
         return mask
@@ -86,7 +87,7 @@ class Explanation:
 
     @property
     def names(self) -> list[list[str]]:
-        """The k selected names of each row, best first; of a text, its words. Fewer where there are fewer."""
+        """The names of each row's selected features, best first; for texts, its words."""
         rows = zip(self._padded_names, self.selected, strict=True)
         return [names[selected].tolist() for names, selected in rows]
 
@@ -99,11 +100,12 @@ class Explanation:
     def __getitem__(self, rows: Rows) -> Explanation:
         """The explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`.
 
-        Inputs and `unseen` are those of these rows.
+        Inputs are those of these rows, and `unseen` is counted in them; without a view or inputs to count in,
+        it stays that of the whole.
         """
         chosen = row_indices(rows, len(self))
-        some = replace(self, scores=self.scores[chosen], inputs=self._take(chosen))
-        return replace(some, unseen=some._count_unseen()) if self.unseen else some
+        part = replace(self, scores=self.scores[chosen], inputs=self._take(chosen))
+        return replace(part, unseen=part._count_unseen()) if self.unseen else part
 
     def to_frame(self) -> Any:
         """One row per input, columns feature_1 .. feature_k and score_1 .. score_k.
@@ -189,7 +191,7 @@ class Explanation:
         return take(self.inputs, rows) if self.view is None else self.view.take(self.inputs, rows)
 
     def _count_unseen(self) -> Mapping[str, int]:
-        """`unseen`, counted again from the inputs; as it was where there is nothing to count in."""
+        """`unseen`, counted again in the inputs; as it is where there is nothing to count in."""
         if self.view is None or self.inputs is None:
             return self.unseen
         counts: Counter[str] = Counter()
@@ -199,8 +201,8 @@ class Explanation:
 
 
 def own_names(explanation: Explanation) -> Array | None:
-    """(n, k) names of the selected features in each row, also of padding, such as the words of a text; None
-    where features are called the same in every row."""
+    """(n, k) names of the selected features in each row, including padding, such as the words of a text; None
+    where features have the same names in every row."""
     view, inputs = explanation.view, explanation.inputs
     return None if view is None or inputs is None else view.names_in(inputs, explanation.indices)
 

@@ -22,11 +22,11 @@ from l2x.plots.style import INK, new_grid, note, saved, style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Images beside each other in a figure, as in the paper.
+# Images side by side in a figure, as in the paper.
 MOST = 10
 # Colours of pixels in selected patches: (inactive, active), in between in proportion.
 BLUE, RED = np.array([0.16, 0.38, 0.78]), np.array([0.93, 0.20, 0.16])
-# How much of an unselected pixel's colour is left where images have colours of their own.
+# How much of an unselected pixel's colour is left in colour images.
 FADED = 0.22
 
 _FRAME = "display:flex;flex-wrap:wrap;gap:10px;font-family:inherit;font-size:13px;line-height:1.35"
@@ -67,9 +67,10 @@ def plot_images(
 
 def images_html(explanation: Explanation, rows: int = 20) -> str:
     """An HTML fragment of the first images, each above the same with its selected patches; no script."""
-    view, X = _with_images(explanation)
-    shown = max(0, min(rows, len(explanation)))
-    cards = "".join(_card(view, X[i], explanation, i) for i in range(shown))
+    first = explanation[: max(0, rows)]
+    view, X = _with_images(first)
+    shown, names = len(first), first.names
+    cards = "".join(_card(view, X[i], first, i, "; ".join(names[i])) for i in range(shown))
     return (
         f'<div class="l2x-explanation" style="{_FRAME}">{cards}'
         f'<div style="{_NOTE}">{escape(_legend(view, shown, len(explanation)))}</div></div>'
@@ -77,7 +78,7 @@ def images_html(explanation: Explanation, rows: int = 20) -> str:
 
 
 def plain(view: Patches, image: Array) -> Array:
-    """An image of the view as colours, (h, w, 3) in 0 .. 1."""
+    """The image in colours, (h, w, 3) in 0 .. 1; a grey one has three equal channels."""
     channels = image.reshape(view.channels, *view.image_shape_[-2:]).astype(np.float64) / view.scale_
     if channels.min() < 0:  # standardised pixels: show their range
         channels = (channels - channels.min()) / max(float(np.ptp(channels)), 1e-12)
@@ -87,7 +88,8 @@ def plain(view: Patches, image: Array) -> Array:
 
 
 def overlay(view: Patches, image: Array, explanation: Explanation, row: int) -> Array:
-    """The same with the selected patches in red and blue, or, in colour images, the others faded."""
+    """The image of a row, (h, w, 3), with selected patches in red and blue, or the others faded if it has
+    colours of its own."""
     colours = plain(view, image)
     height, width = view.image_shape_[-2:]
     selected = view.pixels(explanation.mask[row : row + 1]).reshape(height, width, 1)
@@ -109,8 +111,8 @@ def _legend(view: Patches, shown: int, n: int) -> str:
     return f"{count}Selected patches: red where a pixel is active, blue where it is not."
 
 
-def _card(view: Patches, image: Array, explanation: Explanation, row: int) -> str:
-    names = escape("; ".join(explanation.names[row]))
+def _card(view: Patches, image: Array, explanation: Explanation, row: int, names: str) -> str:
+    names = escape(names)
     pictures = "".join(
         f'<img src="data:image/png;base64,{b64encode(png(pixels)).decode()}" alt="{alt}" title="{names}" '
         f'style="{_PICTURE}">'

@@ -80,8 +80,8 @@ def _line(explanation: Explanation, row: int) -> str:
     one = explanation[row]
     values = values_of(one, 0)
     selected = one.indices[0][one.selected[0]]
-    line = ", ".join(label(name, values[i]) for name, i in zip(one.names[0], selected, strict=True))
-    return line if len(line) <= TEXT_WIDTH else line[:TEXT_WIDTH].rpartition(", ")[0] + ", …"
+    line = "; ".join(label(name, values[i]) for name, i in zip(one.names[0], selected, strict=True))
+    return line if len(line) <= TEXT_WIDTH else line[:TEXT_WIDTH].rpartition("; ")[0] + "; …"
 
 
 def _row(explanation: Explanation, row: int) -> str:

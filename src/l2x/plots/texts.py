@@ -21,7 +21,7 @@ from l2x.plots.tables import ROW, html_table, shade, shown_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Characters around each mark that are shown, where many texts are, and where a few are.
+# Characters shown around each mark, in a list of many texts and in a table of a few.
 CONTEXT = 60
 WIDE_CONTEXT = 160
 # Long words break; an overriding direction (U+202E) ends with its cell.
