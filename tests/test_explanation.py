@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+import torch
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import l2x
-from l2x.explanation import best, ranked
-from l2x.features import Columns
 
 NAMES = ["a", "b", "c"]
 SCORES = np.array([[0.1, 3.0, 2.0], [1.0, 1.0, 1.0]])
-ODD_SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, np.inf, -np.inf, np.nan]) | st.floats(
-    width=32
-)
 
 
 @given(arrays(np.float32, (5, 7), elements=st.integers(-2, 2)), st.integers(1, 7))
@@ -35,22 +33,6 @@ def test_exactly_k_whatever_the_ties(scores: np.ndarray, k: int) -> None:
     assert ((scores <= worst) | explanation.mask).all()
 
 
-@given(
-    arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 40)), elements=ODD_SCORES),
-    st.integers(1, 40),
-)
-def test_sorted_integers_rank_as_floats_do(scores: np.ndarray, k: int) -> None:
-    k = min(k, scores.shape[1])
-    for some in (scores, scores.astype(np.float64), scores[:, ::-1]):
-        assert best(some, k).tolist() == ranked(some)[:, :k].tolist()
-
-
-def test_ranking_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(l2x.explanation, "CACHED_CELLS", 10)
-    scores = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
-    assert best(scores, 2).tolist() == ranked(scores)[:, :2].tolist()
-
-
 def test_views_of_rows() -> None:
     explanation = l2x.Explanation(SCORES, 2, NAMES)
     assert explanation.names == [["b", "c"], ["a", "b"]]
@@ -62,6 +44,99 @@ def test_views_of_rows() -> None:
         _ = explanation[2]
 
 
+N = 6
+TABLE = pd.DataFrame(
+    {"a": np.arange(N, dtype=float), "b": np.arange(N, dtype=float)[::-1] * 1.5, "c": 2.25},
+    index=[f"person {i}" for i in range(N)],
+)
+KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "array": lambda table: table.to_numpy(),
+    "tensor": lambda table: torch.from_numpy(table.to_numpy(copy=True)),
+    "list": lambda table: table.to_numpy().tolist(),
+    "pandas": lambda table: table,
+    "polars": pl.from_pandas,
+    "pyarrow": lambda table: pa.Table.from_pandas(table, preserve_index=False),
+}
+SELECTORS = (
+    st.slices(N)
+    | st.integers(-N, N - 1)
+    | st.lists(st.integers(-N, N - 1), max_size=8)
+    | st.lists(st.booleans(), min_size=N, max_size=N).map(np.array)
+)
+
+
+def of_table(X: Any, view: l2x.Columns | None) -> l2x.Explanation:
+    """Each row by itself: its values are its scores."""
+    scores = np.array(X.to_pandas() if hasattr(X, "to_pandas") else X, dtype=float).reshape(-1, 3)
+    return l2x.Explanation(scores, 2, NAMES, X if view is None else view.check(X), view)
+
+
+def of_texts(X: pd.Series, view: l2x.Words) -> l2x.Explanation:
+    """The longest words of each text."""
+    texts = view.check(X)
+    lengths = np.diff(texts.tokens.spans, axis=2)[..., 0]
+    return l2x.Explanation(np.where(lengths > 0, lengths, -np.inf), 2, view.names_, texts, view)
+
+
+def same(one: l2x.Explanation, other: l2x.Explanation) -> bool:
+    """In everything that is shown."""
+    assert one.scores.tolist() == other.scores.tolist()
+    assert one.names == other.names
+    assert one.to_html() == other.to_html()
+    a, b = one.to_frame(), other.to_frame()
+    if hasattr(a, "index"):
+        assert a.index.tolist() == b.index.tolist()
+    return bool(a.equals(b))
+
+
+@pytest.mark.parametrize("fitted", [False, True], ids=["alone", "with a view"])
+@pytest.mark.parametrize("kind", KINDS)
+@given(rows=SELECTORS)
+@settings(max_examples=40, deadline=None)
+def test_a_slice_explains_these_rows(kind: str, fitted: bool, rows: Any) -> None:
+    X = KINDS[kind](TABLE)
+    view = l2x.Columns().fit(X) if fitted else None
+    chosen = np.atleast_1d(np.arange(N)[rows])
+    assume(len(chosen) or view is None)  # a view takes no empty table
+    assert same(of_table(X, view)[rows], of_table(KINDS[kind](TABLE.iloc[chosen]), view))
+
+
+@given(rows=SELECTORS)
+@settings(max_examples=40, deadline=None)
+def test_a_slice_of_texts(rows: Any) -> None:
+    texts = pd.Series([f"{'long' * i} and {'longer' * (N - i)}" for i in range(N)], index=TABLE.index)
+    view = l2x.Words(length=4).fit(texts)
+    chosen = np.atleast_1d(np.arange(N)[rows])
+    assume(len(chosen))
+    assert same(of_texts(texts, view)[rows], of_texts(texts.iloc[chosen], view))
+
+
+def test_a_slice_of_a_slice_shows_its_own_values() -> None:
+    explanation = l2x.Explanation(TABLE.to_numpy(), 1, NAMES, TABLE)[1:][[3, 1]][-1]
+    assert explanation.to_frame().index.tolist() == ["person 2"]
+    assert explanation.names == [["b"]]
+    assert ">4.5<" in explanation.to_html()
+
+
+def test_unseen_categories_are_counted_in_the_slice(tiny: l2x.TrainingPlan) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"colour": rng.choice(["red", "blue"], 100), "a": rng.normal(size=100)})
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        p = np.where(X["colour"] == "red", 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = l2x.Explainer(model, k=1, training=tiny.with_steps(value=5, selector=5)).fit(frame)
+    others = frame.assign(colour=["green", "red", "grey", "blue", "green"] * 20)
+    with pytest.warns(UserWarning, match=r"colour \(60 rows\)"):
+        explanation = explainer.explain(others)
+    assert dict(explanation.unseen) == {"colour": 60}
+    assert dict(explanation[:5].unseen) == dict(explanation[:5][[2, 0, 4]].unseen) == {"colour": 3}
+    assert not explanation[1].unseen
+    by_hand = l2x.Explanation(explanation.scores, 1, explanation.feature_names, unseen={"colour": 60})
+    assert by_hand[:5].unseen == {"colour": 60}  # there are no inputs to count in
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "array"])
 def test_frame_is_of_the_library_that_came_in(kind: str) -> None:
     pandas = pd.DataFrame(np.zeros((2, 3)), columns=NAMES, index=["r", "s"])
@@ -71,7 +146,7 @@ def test_frame_is_of_the_library_that_came_in(kind: str) -> None:
         "pyarrow": pa.Table.from_pandas(pandas, preserve_index=False),
         "array": pandas.to_numpy(),
     }[kind]
-    frame = l2x.Explanation(SCORES, 1, NAMES, inputs, Columns().fit(inputs)).to_frame()
+    frame = l2x.Explanation(SCORES, 1, NAMES, inputs, l2x.Columns().fit(inputs)).to_frame()
     expected = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table, "array": pd.DataFrame}[
         kind
     ]

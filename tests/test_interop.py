@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 
 import l2x
-from l2x.interop import margins
+from l2x.interop import arrow_columns, margins
 
 
 def test_margins_are_positive_exactly_where_selected(fitted: l2x.Explainer, table: np.ndarray) -> None:
@@ -52,3 +53,30 @@ def test_captum_style(fitted: l2x.Explainer, table: np.ndarray) -> None:
     assert ((scores > 0).numpy() == fitted.explain(table).mask).all()
     with pytest.raises(l2x.InputError, match="takes a tensor, as captum's methods do, not a ndarray"):
         fitted.attribute(table)
+
+
+def test_arrow_columns_hold_what_the_frame_holds(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    texts = ["a truly wonderful film", "bad", ""]
+    view = l2x.Words(length=5)
+    words = l2x.baselines.RandomK(features=view).explain(texts, k=3)
+    for explanation in (fitted.explain(table, k=3), words):
+        columns = arrow_columns(explanation)
+        arrow = pa.table(columns).to_pandas()
+        frame = explanation.to_frame()
+        assert list(columns) == list(frame)
+        for name in columns:
+            missing = frame[name].isna()
+            assert (arrow[name].isna() == missing).all()
+            assert arrow[name][~missing].tolist() == frame[name][~missing].tolist()
+    assert columns["feature_1"].type == pa.string()
+    assert columns["score_3"].null_count == 2
+    names = arrow_columns(fitted.explain(table))["feature_1"]
+    assert names.type == pa.dictionary(pa.int32(), pa.string())
+
+
+def test_arrow_columns_of_names_that_are_numbers() -> None:
+    scores = np.array([[1.0, 2.0], [-np.inf, 1.0]])
+    columns = arrow_columns(l2x.Explanation(scores, 2, [3, 7]))  # type: ignore[list-item]
+    assert columns["feature_1"].to_pylist() == ["7", "7"]
+    assert columns["feature_2"].to_pylist() == ["3", None]
+    assert columns["score_2"].to_pylist() == [1.0, None]

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
 import numpy as np
 
 from l2x.errors import InputError
-from l2x.foundations.arrays import Array
+from l2x.features.matrix import unseen
+from l2x.foundations.arrays import Array, batches
+from l2x.inputs import Rows, labels, row_indices, take
+from l2x.ranking import best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from l2x.features.view import View
 
-
-# Scores sorted at a time: what a processor's cache holds.
-CACHED_CELLS = 1 << 17
+Column = TypeVar("Column")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +37,25 @@ class Explanation:
     k : int
         How many features are selected in each row.
     feature_names : list of d names
-    inputs : the explained rows as they were given, if they are to be shown
-    view : the fitted feature view that made them, for metrics that have to remove features
-    unseen : per column, how many rows hold a category that the training rows did not have
+    inputs : the explained rows, if they are to be shown
+        An array, tensor, list or data frame; with a view, what `view.check` returns.
+    view : the fitted view that says what the features of the inputs are, if there is one
+    unseen : {column: how many rows hold a category that the training rows did not have}
 
     >>> e = Explanation(np.array([[0.1, 2.0, 1.0]]), k=2, feature_names=["a", "b", "c"])
     >>> e.indices.tolist(), e.names, e.mask.tolist()
     ([[1, 2]], [['b', 'c']], [[False, True, True]])
+    >>> e
+    Explanation of 1 row, 2 of 3 features
+      0  b; c
     """
 
     scores: Array
     k: int
     feature_names: Sequence[str]
-    inputs: Any = field(default=None, repr=False)
-    view: View | None = field(default=None, repr=False)
-    unseen: Mapping[str, int] = field(default_factory=dict, repr=False)
+    inputs: Any = None
+    view: View | None = None
+    unseen: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         d = self.scores.shape[1]
@@ -65,21 +71,26 @@ class Explanation:
 
     @cached_property
     def mask(self) -> Array:
-        """(n, d) booleans, exactly k of them True in each row; fewer where a text has fewer words."""
+        """(n, d) booleans, k of them True in each row; fewer where a row has fewer selectable features."""
         mask = np.zeros(self.scores.shape, dtype=bool)
         np.put_along_axis(mask, self.indices, values=self.selected, axis=1)
         return mask
 
-    @property
+    @cached_property
+    def selected_scores(self) -> Array:
+        """(n, k) scores of `indices`; -inf where a row has fewer than k selectable features."""
+        return np.take_along_axis(self.scores, self.indices, axis=1)
+
+    @cached_property
     def selected(self) -> Array:
-        """(n, k): whether there is something at `indices`: what may not be selected has the score -inf."""
-        found: Array = np.take_along_axis(self.scores, self.indices, axis=1) > -np.inf
-        return found
+        """(n, k): False where a row has fewer than k selectable features (score -inf)."""
+        return np.asarray(self.selected_scores > -np.inf)
 
     @property
     def names(self) -> list[list[str]]:
-        """The k selected names of each row, best first; of a text, its words."""
-        return [names[there].tolist() for names, there in zip(self._names, self.selected, strict=True)]
+        """The names of each row's selected features, best first; for texts, its words."""
+        rows = zip(self._padded_names, self.selected, strict=True)
+        return [names[selected].tolist() for names, selected in rows]
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -87,33 +98,29 @@ class Explanation:
     def __iter__(self) -> Iterator[Explanation]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, rows: int | slice | Array | list[int]) -> Explanation:
-        """The explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`."""
-        if isinstance(rows, int | np.integer):
-            if not -len(self) <= rows < len(self):
-                raise IndexError(f"row {rows} of an explanation of {len(self)} rows")
-            rows = slice(rows, rows + 1 or None)
-        inputs = self.inputs
-        if inputs is not None and self.view is not None:
-            inputs = self.view.take(inputs, rows)
-        return Explanation(self.scores[rows], self.k, self.feature_names, inputs, self.view)
+    def __getitem__(self, rows: Rows) -> Explanation:
+        """The explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`.
+
+        Inputs are those of these rows, and `unseen` is counted in them; without a view or inputs to count in,
+        it stays that of the whole.
+        """
+        chosen = row_indices(rows, len(self))
+        part = replace(self, scores=self.scores[chosen], inputs=self._take(chosen))
+        return replace(part, unseen=part._count_unseen()) if self.unseen else part
 
     def to_frame(self) -> Any:
         """One row per input, columns feature_1 .. feature_k and score_1 .. score_k.
 
-        The frame is of the library that the input came in (pandas for arrays), with its index.
+        The frame is of the library that the input came in (pandas for arrays), with its index. Where a row
+        has fewer than k selectable features, the last names are missing and the last scores NaN.
         """
-        names = self._names
+        names = self._padded_names
         names[~self.selected] = None
-        scores = np.take_along_axis(self.scores, self.indices, axis=1)
-        scores = np.where(self.selected, scores, np.nan)
-        columns: dict[str, Any] = {f"feature_{j + 1}": names[:, j].tolist() for j in range(self.k)}
-        columns |= {f"score_{j + 1}": scores[:, j] for j in range(self.k)}
+        scores = np.where(self.selected, self.selected_scores, np.nan).T
+        columns: dict[str, Any] = by_rank(names.T.tolist(), scores)
         backend: Any = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")
         frame = nw.from_dict(columns, backend=backend).to_native()
-        # A list has a method of that name: only a frame's index is one. Texts keep it apart.
-        given = self.inputs
-        index = given.index if hasattr(given, "iloc") else getattr(given, "labels", None)
+        index = labels(self.inputs)
         return frame if index is None else frame.set_index(index)
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -122,22 +129,26 @@ class Explanation:
             {
                 "features": [
                     {"index": int(i), "name": str(name), "score": float(row[i])}
-                    for i, name in zip(picked, names, strict=False)  # what is not there comes last
+                    for i, name in zip(picked, names, strict=False)  # padding sorts last and has no name
                 ]
             }
             for row, picked, names in zip(self.scores, self.indices, self.names, strict=True)
         ]
 
     def to_html(self, *, rows: int = 20) -> str:
-        """A table of the first rows: selected features with their values, shaded by rank; or as the view
-        shows its inputs, such as images with their selected patches."""
-        from l2x.plots.tables import explanation_table
+        """A table of the first rows: selected features with their values, shaded by rank; or as inputs of
+        this kind are shown, such as images with their selected patches."""
+        from l2x.plots.pictures import html_of
 
-        shown = None if self.view is None else self.view.html_of(self, rows)
-        return explanation_table(self, rows=rows) if shown is None else shown
+        return html_of(self._shown, self, rows)
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+    def __repr__(self) -> str:
+        from l2x.plots.tables import explanation_text
+
+        return explanation_text(self)
 
     def to_shap(self) -> Any:
         """A `shap.Explanation` that shap's plots draw: shap.plots.bar, beeswarm, waterfall.
@@ -151,69 +162,57 @@ class Explanation:
         return shap_explanation(self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """How often each feature was selected; for a single row, its scores; or as the view shows its inputs,
-        such as images with their selected patches. Saved if a path is given."""
-        from l2x.plots.bars import plot_explanation
+        """How often each feature was selected; for a single row, its scores; or as inputs of this kind are
+        drawn, such as images with their selected patches. Saved if a path is given."""
+        from l2x.plots.pictures import picture_of
 
-        shown = None if self.view is None else self.view.figure_of(self, path)
-        return plot_explanation(self, path=path) if shown is None else shown
+        return picture_of(self._shown, self, path)
+
+    def summary_plot(self, path: str | Path | None = None) -> Figure:
+        """Many rows at a glance: when is each feature selected, and at which of its values? For texts, which
+        words are selected most often. Saved if a path is given."""
+        from l2x.plots.summary import plot_summary
+
+        return plot_summary(self, path)
 
     @property
-    def _names(self) -> Array:
-        """(n, k) names, also of what is not there."""
-        own = None
-        if self.view is not None and self.inputs is not None:
-            own = self.view.names_in(self.inputs, self.indices)
+    def _padded_names(self) -> Array:
+        """(n, k) names, including padding."""
+        own = own_names(self)
         return np.asarray(self.feature_names, dtype=object)[self.indices] if own is None else own
 
+    @property
+    def _shown(self) -> View | None:
+        """What the pictures are chosen by: the view, if there are inputs to show."""
+        return None if self.inputs is None else self.view
 
-def best(scores: Array, k: int) -> Array:
-    """(n, k) feature indices, the best first; ties go to the lower index, as in `ranked`, but faster."""
-    if scores.dtype != np.float32:
-        return ranked(scores)[:, :k]
-    chosen = np.empty((len(scores), k), dtype=np.int64)
-    at_once = max(1, CACHED_CELLS // scores.shape[1])
-    for start in range(0, len(scores), at_once):
-        rows = slice(start, start + at_once)
-        keys = _sortable(scores[rows])
-        keys.sort(axis=1)
-        chosen[rows] = keys[:, :k] & 0xFFFF_FFFF
-    return chosen
+    def _take(self, rows: slice | Array) -> Any:
+        if self.inputs is None:
+            return None
+        return take(self.inputs, rows) if self.view is None else self.view.take(self.inputs, rows)
+
+    def _count_unseen(self) -> Mapping[str, int]:
+        """`unseen`, counted again in the inputs; as it is where there is nothing to count in."""
+        if self.view is None or self.inputs is None:
+            return self.unseen
+        counts: Counter[str] = Counter()
+        for rows in batches(len(self), self.view.recipes.rows_at_once):
+            counts.update(unseen(self.view, self.view.encode(self.view.take(self.inputs, rows))))
+        return counts
 
 
-def _sortable(scores: Array) -> Array:
-    """(n, d) integers that sort as float32 scores do, the largest first, with the feature in the low half.
+def own_names(explanation: Explanation) -> Array | None:
+    """(n, k) names of the selected features in each row, including padding, such as the words of a text; None
+    where features have the same names in every row."""
+    view, inputs = explanation.view, explanation.inputs
+    return None if view is None or inputs is None else view.names_in(inputs, explanation.indices)
 
-    The bits of a positive float grow with it as an integer's do, those of a negative one fall. numpy sorts
-    integers several times faster than it finds the places of the largest floats.
+
+def by_rank(names: Iterable[Column], scores: Iterable[Column]) -> dict[str, Column]:
+    """The columns of every table of results: feature_1 .. feature_k, best first, then score_1 .. score_k.
+
+    >>> by_rank([["b", "a"]], [[2.0, 1.5]])
+    {'feature_1': ['b', 'a'], 'score_1': [2.0, 1.5]}
     """
-    scores = scores + np.float32(0)  # there is no -0
-    if np.isnan(scores.min()):
-        scores[np.isnan(scores)] = -np.float32(np.nan)  # sorts below -inf
-    bits = scores.view(np.int32)
-    high = ~(bits ^ (bits >> 31 & 0x7FFF_FFFF))
-    return high.astype(np.int64) << 32 | np.arange(scores.shape[1])
-
-
-def ranked(scores: Array) -> Array:
-    """(n, d) feature indices from the best to the worst; stable, so ties go to the lower index."""
-    return np.argsort(-scores, axis=1, kind="stable")
-
-
-def values_of(explanation: Explanation, row: int) -> list[str]:
-    """The row's d input values as short texts, not escaped; empty ones where there is no table of them."""
-    inputs = explanation.inputs
-    unknown = [""] * len(explanation.feature_names)
-    if inputs is None:
-        return unknown
-    if isinstance(inputs, np.ndarray):
-        cells = np.atleast_1d(inputs[row]).tolist()
-    else:
-        frame = nw.from_native(inputs, eager_only=True, pass_through=True)
-        cells = list(frame.row(row)) if isinstance(frame, nw.DataFrame) else []
-    # Features need not be cells: the patches of an image, the words of a text.
-    return [_short(cell) for cell in cells] if len(cells) == len(unknown) else unknown
-
-
-def _short(cell: Any) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)
+    columns = {f"feature_{rank}": column for rank, column in enumerate(names, 1)}
+    return columns | {f"score_{rank}": column for rank, column in enumerate(scores, 1)}

@@ -1,17 +1,19 @@
-"""Explanations in the forms of neighbouring libraries: shap's Explanation, captum's attributions."""
+"""Explanations in other libraries' forms: shap's Explanation, captum's attributions, Arrow's columns."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
-from l2x.errors import InputError, require
-from l2x.explanation import Explanation
-from l2x.features.columns import Columns
+from l2x.errors import require
+from l2x.explanation import Explanation, by_rank, own_names
+from l2x.features.matrix import as_columns
 from l2x.foundations.arrays import Array
+from l2x.ranking import above_rest
 
 
 def margins(explanation: Explanation) -> Array:
@@ -22,31 +24,52 @@ def margins(explanation: Explanation) -> Array:
     >>> margins(Explanation(np.array([[3.0, 1.0, 2.5]]), k=2, feature_names=list("abc"))).tolist()
     [[2.0, 0.0, 1.5]]
     """
-    scores, mask = explanation.scores, explanation.mask
-    others = np.where(mask, -np.inf, scores).max(axis=1)
-    bar = np.where(others > -np.inf, others, np.where(mask, scores, np.inf).min(axis=1))
-    return np.where(mask, scores - bar[:, None], 0.0)
+    return np.where(explanation.mask, above_rest(explanation.scores, explanation.mask), 0.0)
 
 
 def shap_explanation(explanation: Explanation) -> Any:
-    """See `Explanation.to_shap`."""
+    """A `shap.Explanation` whose values are the margins, (n, d), and whose data are the table's numbers."""
     shap = require("shap", extra="baselines")
-    view, inputs = explanation.view, explanation.inputs
     return shap.Explanation(
         values=margins(explanation),
         base_values=np.zeros(len(explanation)),
-        data=view.numbers(inputs) if isinstance(view, Columns) and inputs is not None else None,
+        data=numbers_of(explanation),
         feature_names=[str(name) for name in explanation.feature_names],
     )
 
 
 def attribution(explanation: Explanation, inputs: Tensor) -> Tensor:
-    """See `Explainer.attribute`: the margins, spread over what each feature is made of."""
-    view = explanation.view
-    spread = margins(explanation) if view is None else view.spread(margins(explanation))
-    tensor = torch.from_numpy(np.ascontiguousarray(spread, dtype=np.float32)).to(inputs.device)
-    try:
-        return tensor.expand_as(inputs).clone()
-    except RuntimeError as error:
-        shapes = f"{tuple(tensor.shape)} for inputs of {tuple(inputs.shape)}"
-        raise InputError(f"The features of this explainer do not fit a tensor: {shapes}.") from error
+    """The margins as a tensor of the shape of `inputs`: each feature's, over all that it is made of."""
+    values = torch.from_numpy(margins(explanation).astype(np.float32)).to(inputs.device)
+    if explanation.view is None:
+        return values
+    # `units` sums the parts of a feature; its transpose gives each part the feature's value.
+    parts = torch.zeros(inputs.shape, device=inputs.device, requires_grad=True)
+    (gradient,) = torch.autograd.grad((explanation.view.units(parts) * values).sum(), parts)
+    return gradient
+
+
+def numbers_of(explanation: Explanation) -> Array | None:
+    """(n, d) values of the features, codes for categories, NaN for missing cells; None unless every feature
+    is a column of a table."""
+    columns = None if explanation.view is None else as_columns(explanation.view)
+    return None if columns is None or explanation.inputs is None else columns.numbers(explanation.inputs)
+
+
+def arrow_columns(explanation: Explanation) -> dict[str, pa.Array]:
+    """What `Explanation.to_frame` holds, without a Python object for every cell.
+
+    Names are dictionary-encoded where all rows have the same features, and strings where each has its own,
+    such as words. Nulls where a row has fewer than k selectable features.
+    """
+    # (k, n): columns in one piece, which Arrow takes as they are
+    scores = explanation.selected_scores.T.copy()
+    masks = [None] * explanation.k if explanation.selected.all() else ~explanation.selected.T.copy()
+    own = own_names(explanation)
+    if own is None:
+        known = pa.array([str(name) for name in explanation.feature_names])
+        codes = explanation.indices.T.astype(np.int32, order="C")
+        names = [pa.DictionaryArray.from_arrays(codes[j], known, mask=masks[j]) for j in range(explanation.k)]
+    else:
+        names = [pa.array(own[:, j], pa.string(), mask=masks[j]) for j in range(explanation.k)]
+    return by_rank(names, [pa.array(scores[j], mask=masks[j]) for j in range(explanation.k)])

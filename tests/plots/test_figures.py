@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import l2x
+from l2x.plots.labels import shortened
 from l2x.plots.lines import plot_history, plot_lines
-from l2x.plots.style import figure_svg, save_figure, shortened
+from l2x.plots.style import figure_svg, save_figure
 
 NAMES = ["<script>alert(1)</script>", "$x^2$", "radius", "two\nlines"]
 

@@ -18,7 +18,8 @@ def test_right_of_the_line_is_selected(fitted: l2x.Explainer, table: np.ndarray)
 
 
 def test_summary_plot(fitted: l2x.Explainer, table: np.ndarray, tmp_path: Path) -> None:
-    figure = fitted.summary_plot(np.concatenate([table] * 3), tmp_path / "summary.png", k=2)
+    explanation = fitted.explain(np.concatenate([table] * 3), k=2)
+    figure = explanation.summary_plot(tmp_path / "summary.png")
     (axes,) = figure.axes
     assert (tmp_path / "summary.png").stat().st_size > 10_000
     assert axes.get_yticklabels()[0].get_text() == "x1"

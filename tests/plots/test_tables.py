@@ -68,3 +68,33 @@ def test_values_come_from_any_table() -> None:
         assert "1.235" in l2x.Explanation(scores, 1, ["a", "b"], inputs=inputs).to_html()
     # Inputs that are not a table have no value per feature: the names alone are shown.
     assert "a" in Seen(l2x.Explanation(scores, 1, ["a", "b"], inputs=["a text"]).to_html()).text
+
+
+def test_printed_with_names_and_values_of_the_first_rows() -> None:
+    frame = pd.DataFrame(
+        {"age": range(20, 50), "mean radius": 12.3456789}, index=[f"p{i}" for i in range(30)]
+    )
+    scores = np.tile([[1.0, 2.0]], (30, 1))
+    lines = repr(l2x.Explanation(scores, 2, list(frame.columns), inputs=frame)).splitlines()
+    assert lines[0] == "Explanation of 30 rows, 2 of 2 features"
+    assert lines[1] == "  p0  mean radius = 12.35; age = 20"
+    assert lines[-1].strip() == "…"
+    assert len(lines) == 10
+    assert repr(l2x.Explanation(scores[:1], 1, ["a", "b"])) == "Explanation of 1 row, 1 of 2 features\n  0  b"
+    assert repr(l2x.Explanation(scores[:0], 1, ["a", "b"])) == "Explanation of 0 rows, 1 of 2 features"
+
+
+def test_printed_lines_are_short_whatever_is_in_them() -> None:
+    names = [f"{'long ' * 30}\n\x1b[31m{i}" for i in range(40)]
+    printed = repr(l2x.Explanation(np.ones((3, 40)), 40, names, inputs=np.ones((3, 40))))
+    assert all(len(line) < 120 for line in printed.splitlines())
+    assert len(printed.splitlines()) == 4
+    assert "\x1b" not in printed
+
+
+def test_texts_are_printed_with_their_words() -> None:
+    texts = ["A wonderful film", ""]
+    words = l2x.Words(length=4).fit(texts)
+    scores = np.array([[1.0, 3.0, 2.0, -np.inf], [-np.inf] * 4])
+    printed = repr(l2x.Explanation(scores, 2, words.names_, words.check(texts), words))
+    assert printed.splitlines()[1:] == ["  0  wonderful; film", "  1"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from l2x.errors import InputError
-from l2x.explanation import Explanation, ranked
+from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
+from l2x.ranking import ranked
 
 
 def median_rank(explanation: Explanation, truth: Array) -> Array:

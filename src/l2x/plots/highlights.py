@@ -1,4 +1,4 @@
-"""Texts cut into what was selected and what stands around it, ready for a page or a terminal."""
+"""Texts cut into what was selected and what is around it, for a page or a terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class _Mark:
-    """Neighbouring selected features: where they stand, their best rank, their scores in words."""
+    """Adjacent selected features: their indices and span of characters, best rank, names and scores."""
 
     first: int
     last: int
@@ -44,19 +44,19 @@ class _Mark:
 def pieces(explanation: Explanation, row: int, *, context: int | None = None) -> list[Piece]:
     """The original text of a row, piece by piece.
 
-    Key words next to each other are one piece, with the blank between them. `context` leaves out what is
-    further than so many characters from everything selected; None keeps the whole text.
+    Adjacent key words are one piece, with the blank between them. `context` leaves out what is
+    further than this many characters from everything selected; None keeps the whole text.
     """
     one = explanation[row]
     text = with_texts(one)[1][0]
-    found: list[Piece] = []
+    parts: list[Piece] = []
     end = 0
     for mark in _marks(one):
-        found.append(_around(text[end : mark.start], context, after=bool(found), before=True))
-        found.append(Piece(_shown(text[mark.start : mark.end]), mark.rank, mark.about))
+        parts.append(_around(text[end : mark.start], context, after=bool(parts), before=True))
+        parts.append(Piece(_shown(text[mark.start : mark.end]), mark.rank, mark.about))
         end = mark.end
-    found.append(_around(text[end:], context, after=bool(found), before=False))
-    return [piece for piece in found if piece.text]
+    parts.append(_around(text[end:], context, after=bool(parts), before=False))
+    return [piece for piece in parts if piece.text]
 
 
 def with_texts(explanation: Explanation) -> tuple[TextView, Texts]:
@@ -68,7 +68,7 @@ def with_texts(explanation: Explanation) -> tuple[TextView, Texts]:
 
 
 def _marks(one: Explanation) -> list[_Mark]:
-    """What was selected in a single text, in reading order, neighbours joined."""
+    """What was selected in a single text, in reading order, adjacent features joined."""
     view, texts = with_texts(one)
     text, spans = texts[0], texts.tokens.spans[0]
     selected = one.indices[0][one.selected[0]].tolist()
@@ -86,13 +86,13 @@ def _marks(one: Explanation) -> list[_Mark]:
 
 
 def _around(text: str, context: int | None, *, after: bool, before: bool) -> Piece:
-    """Text that was not selected, what is far from the marks that it stands after and before left out."""
+    """Unselected text, without what is far from the marks that it comes `after` and `before`."""
     text = _shown(text)
     if context is None:
         return Piece(text)
-    # Where nothing is selected the beginning stands for the text.
-    head = context if after else 0 if before else 2 * context
-    tail = context if before else 0
+    head, tail = context * after, context * before
+    if not after and not before:  # nothing is selected: show the beginning
+        head = 2 * context
     if len(text) <= head + tail + context // 2:  # an ellipsis would hardly save anything
         return Piece(text)
     beginning = text[:head].rpartition(" ")[0] or text[:head]

@@ -17,16 +17,16 @@ from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.patches import Patches
 from l2x.foundations.arrays import Array
-from l2x.plots.style import INK, new_grid, note, save_figure, style
+from l2x.plots.style import INK, new_grid, note, saved, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Images beside each other in a figure, as in the paper.
+# Images side by side in a figure, as in the paper.
 MOST = 10
 # Colours of pixels in selected patches: (inactive, active), in between in proportion.
 BLUE, RED = np.array([0.16, 0.38, 0.78]), np.array([0.93, 0.20, 0.16])
-# How much of an unselected pixel's colour is left where images have colours of their own.
+# How much of an unselected pixel's colour is left in colour images.
 FADED = 0.22
 
 _FRAME = "display:flex;flex-wrap:wrap;gap:10px;font-family:inherit;font-size:13px;line-height:1.35"
@@ -54,26 +54,23 @@ def plot_images(
             height=0.66 * height / width + 0.24,
             title=title or f"The {explanation.k} of {view.d} patches that decided",
         )
-        for column in range(MOST):
-            for row, axes in enumerate((grid[column], grid[MOST + column])):
-                axes.set_axis_off()
-                if column >= shown:
-                    continue
-                pixels = plain(view, X[column]) if row == 0 else overlay(view, X[column], explanation, column)
-                axes.imshow(pixels, interpolation="nearest")
-                if row == 0 and labels is not None:
-                    axes.set_title(str(labels[column]), loc="center", color=INK)
+        for axes in grid:
+            axes.set_axis_off()
+        for i in range(shown):
+            grid[i].imshow(plain(view, X[i]), interpolation="nearest")
+            grid[MOST + i].imshow(overlay(view, X[i], explanation, i), interpolation="nearest")
+            if labels is not None:
+                grid[i].set_title(str(labels[i]), loc="center", color=INK)
         note(figure, _legend(view, shown, len(explanation)))
-    if path is not None:
-        save_figure(figure, path)
-    return figure
+    return saved(figure, path)
 
 
 def images_html(explanation: Explanation, rows: int = 20) -> str:
     """An HTML fragment of the first images, each above the same with its selected patches; no script."""
-    view, X = _with_images(explanation)
-    shown = max(0, min(rows, len(explanation)))
-    cards = "".join(_card(view, X[i], explanation, i) for i in range(shown))
+    first = explanation[: max(0, rows)]
+    view, X = _with_images(first)
+    shown, names = len(first), first.names
+    cards = "".join(_card(view, X[i], first, i, "; ".join(names[i])) for i in range(shown))
     return (
         f'<div class="l2x-explanation" style="{_FRAME}">{cards}'
         f'<div style="{_NOTE}">{escape(_legend(view, shown, len(explanation)))}</div></div>'
@@ -81,7 +78,7 @@ def images_html(explanation: Explanation, rows: int = 20) -> str:
 
 
 def plain(view: Patches, image: Array) -> Array:
-    """An image of the view as colours, (h, w, 3) in 0 .. 1."""
+    """The image in colours, (h, w, 3) in 0 .. 1; a grey one has three equal channels."""
     channels = image.reshape(view.channels, *view.image_shape_[-2:]).astype(np.float64) / view.scale_
     if channels.min() < 0:  # standardised pixels: show their range
         channels = (channels - channels.min()) / max(float(np.ptp(channels)), 1e-12)
@@ -91,7 +88,8 @@ def plain(view: Patches, image: Array) -> Array:
 
 
 def overlay(view: Patches, image: Array, explanation: Explanation, row: int) -> Array:
-    """The same with the selected patches in red and blue, or, in colour images, the others faded."""
+    """The image of a row, (h, w, 3), with selected patches in red and blue, or the others faded if it has
+    colours of its own."""
     colours = plain(view, image)
     height, width = view.image_shape_[-2:]
     selected = view.pixels(explanation.mask[row : row + 1]).reshape(height, width, 1)
@@ -113,8 +111,8 @@ def _legend(view: Patches, shown: int, n: int) -> str:
     return f"{count}Selected patches: red where a pixel is active, blue where it is not."
 
 
-def _card(view: Patches, image: Array, explanation: Explanation, row: int) -> str:
-    names = escape("; ".join(explanation.names[row]))
+def _card(view: Patches, image: Array, explanation: Explanation, row: int, names: str) -> str:
+    names = escape(names)
     pictures = "".join(
         f'<img src="data:image/png;base64,{b64encode(png(pixels)).decode()}" alt="{alt}" title="{names}" '
         f'style="{_PICTURE}">'

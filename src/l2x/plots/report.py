@@ -39,14 +39,14 @@ Tone = Literal["good", "bad", "unsure"]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report, from top to bottom; what is not given is not shown.
+    """A part of a report, in the order in which it is shown; what is not given is left out.
 
     Attributes
     ----------
     heading : may be empty, for an opening without one
     text : paragraphs
-    verdict : a sentence set apart, and how it sounds: "good", "bad" or "unsure"
-    facts : (figure, what it is) pairs, set large: ("97 %", "same answer with 5 of 30 columns")
+    verdict : a sentence set apart, and its tone: "good", "bad" or "unsure"
+    facts : (number, what it is) pairs, set large: ("97 %", "same answer with 5 of 30 columns")
     table : (column names, rows); numbers are formatted and put at the right
     figures : drawn as inline SVG, one below the other
     caption : a line below table and figures
@@ -130,7 +130,7 @@ def _cell(cell: object) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Numbers with their dressing too: 97.1 %, 0.98 ± 0.01, 1,000, –."""
+    """Whether the text is a number, with or without unit and interval: 97.1 %, 0.98 ± 0.01, 1,000, –."""
     return (
         re.fullmatch(r"[-+−–<>≥≤~]?\s*(\d[\d.,e+\-]*)?(\s*(±|to|–)\s*\d[\d.,]*)?\s*(%|µs|ms|s|bits?)?", text)
         is not None

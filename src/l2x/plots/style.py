@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from io import BytesIO
@@ -36,6 +36,7 @@ CSS_NAMES = {
     SECOND: "--l2x-second",
     THIRD: "--l2x-third",
 }
+DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1, "linestyle": (0, (2, 2))}  # a line to compare with
 FORMATS = ("svg", "png", "pdf")
 
 WIDTH = 6.6  # inches, a comfortable column of text
@@ -83,26 +84,26 @@ def new_figure(height: float, *, columns: int = 1, title: str = "") -> tuple[Fig
 
     Call it, and draw, inside `style()`.
     """
-    figures: Any = require("matplotlib.figure", extra="plots")
-
-    class NotebookFigure(figures.Figure):  # type: ignore[misc]
-        """Notebooks show pyplot's figures by themselves, but this one is not pyplot's."""
-
-        def _repr_svg_(self) -> str:
-            return _render(self, "svg").decode()
-
-    figure: Figure = NotebookFigure(figsize=(WIDTH, height), layout="constrained")
-    if title:
-        figure.suptitle(title, x=0.012, horizontalalignment="left")
-    axes = figure.subplots(1, columns, squeeze=False)[0]
-    return figure, list(axes)
+    return new_grid(rows=1, columns=columns, height=height, title=title)
 
 
 def new_grid(*, rows: int, columns: int, height: float, title: str = "") -> tuple[Figure, list[Axes]]:
     """An empty figure with a grid of axes, row by row, each `height` inches high; see `new_figure`."""
-    figure, (first,) = new_figure(height * rows, title=title)
-    first.remove()
+    require("matplotlib.figure", extra="plots")
+    from l2x.plots.notebook import NotebookFigure
+
+    figure = NotebookFigure(figsize=(WIDTH, height * rows), layout="constrained")
+    if title:
+        figure.suptitle(title, x=0.012, horizontalalignment="left")
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+def label_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """One label per horizontal bar or line of dots, the first on top, nothing else on the axis."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.spines["left"].set_visible(False)
 
 
 def note(figure: Figure, text: str) -> None:
@@ -110,12 +111,19 @@ def note(figure: Figure, text: str) -> None:
     figure.supxlabel(fill(text, NOTE_WIDTH), x=0.012, horizontalalignment="left", color=MUTED)
 
 
+def saved(figure: Figure, path: str | Path | None) -> Figure:
+    """The figure, saved if a path is given: how every function that draws ends."""
+    if path is not None:
+        save_figure(figure, path)
+    return figure
+
+
 def save_figure(figure: Figure, path: str | Path) -> Path:
     """Save by the extension: .svg, .png or .pdf. An existing file is replaced only by a whole one."""
     kind = Path(path).suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise InputError(f"Cannot save a figure as '{Path(path).name}'; end the name in .svg, .png or .pdf.")
-    return write_file(path, _render(figure, kind))
+    return write_file(path, render(figure, kind))
 
 
 def write_file(path: str | Path, content: bytes) -> Path:
@@ -126,7 +134,7 @@ def write_file(path: str | Path, content: bytes) -> Path:
 
 def figure_svg(figure: Figure) -> str:
     """The figure as an <svg> element to put into a page: transparent, in the page's font and colours."""
-    svg = _render(figure, "svg", facecolor="none").decode()
+    svg = render(figure, "svg", facecolor="none").decode()
     svg = svg[svg.index("<svg") :]
     # Metadata, group names and a page-wide style rule are of no use inside a page, and names would clash.
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -135,27 +143,16 @@ def figure_svg(figure: Figure) -> str:
     svg = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--l2x-font, sans-serif)", svg)
     for colour, name in CSS_NAMES.items():
         svg = svg.replace(f": {colour}", f": var({name}, {colour})")
+    title = figure.get_suptitle() or "figure"
     look = "max-width: 100%; height: auto; stroke-linejoin: round; stroke-linecap: butt"
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(_title(figure))}" style="{look}" ', 1)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" style="{look}" ', 1)
 
 
-def shortened(text: object, length: int = 36) -> str:
-    """A label on one line: no line breaks, no control characters, the middle left out where it is long."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-    if len(line) <= length:
-        return line
-    tail = (length - 1) // 3
-    return f"{line[: length - 1 - tail]}…{line[-tail:]}"
-
-
-def _render(figure: Figure, kind: str, **options: Any) -> bytes:
+def render(figure: Figure, kind: str, **options: Any) -> bytes:
+    """The figure as a file of one of FORMATS; `options` go to matplotlib's savefig."""
     buffer = BytesIO()
     # No date: the same figure gives the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with style():
         figure.savefig(buffer, format=kind, metadata=metadata, **options)
     return buffer.getvalue()
-
-
-def _title(figure: Figure) -> str:
-    return figure.get_suptitle() or "figure"

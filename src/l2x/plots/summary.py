@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
 from l2x.features.texts import TextView
 from l2x.foundations.arrays import Array
-from l2x.plots.bars import MOST, label_rows, percent
-from l2x.plots.style import INK, MUTED, new_figure, note, save_figure, shortened, style
+from l2x.interop import numbers_of
+from l2x.plots.bars import MOST
+from l2x.plots.labels import count, label, percent
+from l2x.plots.style import DOTTED, INK, MUTED, label_rows, new_figure, note, saved, style
+from l2x.ranking import above_rest
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # More dots than this cover each other.
@@ -25,74 +28,71 @@ COLOURS = "viridis"
 def plot_summary(explanation: Explanation, path: str | Path | None = None) -> Figure:
     """A line of dots for each feature, one dot per row: right of the dotted line it was selected.
 
-    In texts the tenth word is another one each time: there, how often which words are selected.
+    For texts, where feature 10 is another word in each, how often which words are selected.
     """
     if isinstance(explanation.view, TextView):
         return explanation.plot(path)
     with style():
         figure = _summary(explanation)
-    if path is not None:
-        save_figure(figure, path)
-    return figure
+    return saved(figure, path)
 
 
 def above_selection(explanation: Explanation) -> Array:
-    """(n, d) scores less what it takes to be selected in that row, half-way between the k-th best and the
-    next; where all are selected, less the lowest."""
-    scores, mask = explanation.scores, explanation.mask
-    if mask.all():
-        return np.asarray(scores - scores.min(axis=1, keepdims=True))
-    last = np.where(mask, scores, np.inf).min(axis=1, keepdims=True)
-    return np.asarray(scores - (last + np.where(mask, -np.inf, scores).max(axis=1, keepdims=True)) / 2)
+    """(n, d) scores, less what it takes to be selected in that row: half-way between the k-th best and the
+    next; where all are selected, the lowest."""
+    above = above_rest(explanation.scores, explanation.mask)
+    gap = np.where(explanation.mask, above, np.inf).min(axis=1, keepdims=True)
+    return np.asarray(above - gap / 2)
 
 
 def _summary(explanation: Explanation) -> Figure:
     n = len(explanation)
     share = explanation.mask.mean(axis=0)
     order = np.argsort(-share, kind="stable")[:MOST]
-    rng = np.random.default_rng(0)
-    some = explanation[np.sort(rng.choice(n, min(n, DOTS), replace=False))]
-    places, colours = above_selection(some), _value_ranks(some)
-    figure, (axes,) = new_figure(
-        1.3 + 0.33 * len(order), title=f"When each feature is selected (k = {explanation.k})"
-    )
+    drawn = explanation[np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))]
+    above, colours = above_selection(drawn), _value_ranks(drawn)
+    title = f"When each feature is selected (k = {explanation.k})"
+    figure, (axes,) = new_figure(1.3 + 0.33 * len(order), title=title)
     for line, i in enumerate(order):
-        heights, known = line + _swarm(places[:, i]), np.isfinite(colours[:, i])
-        look: dict[str, Any] = {"s": 7, "linewidths": 0, "rasterized": True}
-        axes.scatter(places[~known, i], heights[~known], color=MUTED, **look)
-        shade: dict[str, Any] = {"c": colours[known, i], "cmap": COLOURS, "vmin": 0, "vmax": 1}
-        axes.scatter(places[known, i], heights[known], **look, **(shade if known.any() else {}))
-        axes.annotate(
-            percent(share[i]), (1.0, line), xycoords=("axes fraction", "data"), va="center", color=INK
-        )
-    axes.axvline(0, color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
-    label_rows(axes, [shortened(explanation.feature_names[i]) for i in order])
+        _draw_dots(axes, above[:, i], line + _swarm(above[:, i]), colours[:, i])
+        axes.text(1.0, line, percent(share[i]), transform=axes.get_yaxis_transform(), va="center", color=INK)
+    axes.axvline(0, **DOTTED)
+    label_rows(axes, [label(explanation.feature_names[i]) for i in order])
     axes.set_xlabel("score, above what it takes to be selected", color=MUTED)
-    shown = f"{len(some):,} of {n:,} rows" if len(some) < n else f"{n:,} rows"
-    words = "; at the right the share of all rows in which it was selected"
-    values = (
-        ". Dark: a low value, bright: a high one, grey: a category or missing"
-        if explanation.inputs is not None
-        else ""
-    )
-    note(figure, f"A dot for each of {shown}{words}{values}.")
+    note(figure, _remark(len(drawn), n, with_values=explanation.inputs is not None))
     return figure
 
 
+def _draw_dots(axes: Axes, x: Array, y: Array, colours: Array) -> None:
+    """A dot per row, from dark to bright by the value; grey where it has no rank."""
+    known = np.isfinite(colours)
+    look: dict[str, Any] = {"s": 7, "linewidths": 0, "rasterized": True}
+    axes.scatter(x[~known], y[~known], color=MUTED, **look)
+    if known.any():
+        axes.scatter(x[known], y[known], c=colours[known], cmap=COLOURS, vmin=0, vmax=1, **look)
+
+
+def _remark(drawn: int, n: int, *, with_values: bool) -> str:
+    rows = f"{drawn:,} of {n:,} rows" if drawn < n else count(n, "row")
+    values = ". Dark: a low value, bright: a high one, grey: a category or missing" if with_values else ""
+    share = "at the right the share of all rows in which it was selected"
+    return f"A dot for each of {rows}; {share}{values}."
+
+
 def _value_ranks(explanation: Explanation) -> Array:
-    """(n, d) in 0 .. 1: where a row's value stands among the others; NaN for what is not a number."""
-    view, inputs = explanation.view, explanation.inputs
+    """(n, d) in 0 .. 1: the rank of a row's value among the others; NaN for what is not a number."""
+    numbers = numbers_of(explanation)
     ranks = np.full(explanation.scores.shape, np.nan)
-    if not isinstance(view, Columns) or inputs is None:
+    if numbers is None:
         return ranks
-    numbers = view.numbers(inputs)
-    for i in range(view.d):
-        if i not in view.levels_:
-            held = np.isfinite(numbers[:, i])
-            known = np.sort(numbers[held, i])
-            low = np.searchsorted(known, numbers[held, i], "left")
-            high = np.searchsorted(known, numbers[held, i], "right")
-            ranks[held, i] = (low + high) / (2 * max(1, len(known)))
+    categories = getattr(explanation.view, "levels_", {})
+    for i in range(numbers.shape[1]):
+        if i not in categories:
+            finite = np.isfinite(numbers[:, i])
+            known = np.sort(numbers[finite, i])
+            low = np.searchsorted(known, numbers[finite, i], "left")
+            high = np.searchsorted(known, numbers[finite, i], "right")
+            ranks[finite, i] = (low + high) / (2 * max(1, len(known)))
     return ranks
 
 

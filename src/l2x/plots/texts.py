@@ -12,15 +12,16 @@ import numpy as np
 
 from l2x.explanation import Explanation
 from l2x.features.texts import TextView
-from l2x.plots.bars import MOST, label_rows, percent, plot_explanation
+from l2x.plots.bars import MOST, plot_bars, plot_scores
 from l2x.plots.highlights import Piece, pieces, with_texts
-from l2x.plots.style import ACCENT, INK, new_figure, note, save_figure, shortened, style
-from l2x.plots.tables import FRAME, HEAD, NOTE, ROW, TABLE, shade
+from l2x.plots.labels import percent, shortened
+from l2x.plots.style import saved
+from l2x.plots.tables import ROW, html_table, shade, shown_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Characters around each mark that are shown, where many texts are, and where a few are.
+# Characters shown around each mark, in a list of many texts and in a table of a few.
 CONTEXT = 60
 WIDE_CONTEXT = 160
 # Long words break; an overriding direction (U+202E) ends with its cell.
@@ -35,21 +36,12 @@ _MARK = (
 def texts_html(explanation: Explanation, rows: int = 20, *, context: int | None = CONTEXT) -> str:
     """An HTML fragment of the first texts with what was selected in each, shaded by rank; no script.
 
-    `context` leaves out what is further than so many characters from every mark; None shows whole texts.
+    `context` leaves out what is further than this many characters from every mark; None shows whole texts.
     """
     view, texts = with_texts(explanation)
     shown = max(0, min(rows, len(texts)))
-    body = "".join(
-        f'<tr style="background:none"><td style="{ROW}">{row}</td>'
-        f"{_text_cell(explanation, row, context)}</tr>"
-        for row in range(shown)
-    )
-    n = len(texts)
-    count = f"showing {shown:,} of {n:,} texts" if shown < n else f"{n:,} text{'s' * (n != 1)}"
-    return (
-        f'<div class="l2x-explanation" style="{FRAME}"><table style="{TABLE}"><tbody>{body}</tbody></table>'
-        f'<div style="{NOTE}">{count} · {_legend(view, explanation.k)}</div></div>'
-    )
+    lines = (f'<td style="{ROW}">{row}</td>{_text_cell(explanation, row, context)}' for row in range(shown))
+    return html_table((), lines, f"{shown_of(shown, len(texts), 'text')} · {_legend(view, explanation.k)}")
 
 
 def verdict_table(
@@ -63,23 +55,19 @@ def verdict_table(
 ) -> str:
     """The paper's tables of texts as an HTML fragment: truth, the model's answer, what was selected.
 
-    `truth` and `predicted` are labels of all explained texts, places in `classes` if that is given. `rows`
+    `truth` and `predicted` are labels of all explained texts, indices into `classes` if that is given. `rows`
     are the texts to show, by default the first of each kind: see `first_of_each_kind`.
     """
     view, _ = with_texts(explanation)
     rows = first_of_each_kind(truth, predicted) if rows is None else rows
-    selected = f"key {view.unit}{'s' * (explanation.k != 1)}"
-    heads = "".join(f'<th style="{HEAD}">{name}</th>' for name in ("truth", "model", selected))
-    body = ""
-    for row in rows:
+
+    def line(row: int) -> str:
         labels = (label if classes is None else classes[int(label)] for label in (truth[row], predicted[row]))
         cells = "".join(f'<td style="{ROW};text-align:left">{escape(str(label))}</td>' for label in labels)
-        body += f'<tr style="background:none">{cells}{_text_cell(explanation, row, context)}</tr>'
-    return (
-        f'<div class="l2x-explanation" style="{FRAME}"><table style="{TABLE}">'
-        f'<thead><tr style="background:none">{heads}</tr></thead><tbody>{body}</tbody></table>'
-        f'<div style="{NOTE}">{_legend(view, explanation.k)}</div></div>'
-    )
+        return cells + _text_cell(explanation, row, context)
+
+    selected = f"key {view.unit}{'s' * (explanation.k != 1)}"
+    return html_table(("truth", "model", selected), map(line, rows), _legend(view, explanation.k))
 
 
 def first_of_each_kind(truth: Sequence[Any], predicted: Sequence[Any]) -> list[int]:
@@ -95,13 +83,13 @@ def first_of_each_kind(truth: Sequence[Any], predicted: Sequence[Any]) -> list[i
 
 def plot_texts(explanation: Explanation, path: str | Path | None = None) -> Figure:
     """One text: the scores of its words or sentences. Many: the words that were selected most often, or the
-    places of the selected sentences. Saved if a path is given."""
+    positions of the selected sentences. Saved if a path is given."""
     view, _ = with_texts(explanation)
     if len(explanation) == 1:
-        return _one_text(explanation, view, path)
-    if view.unit == "word":
-        return _frequent_words(explanation, path)
-    return _places(explanation, view, path)
+        figure = _plot_one(explanation, view)
+    else:
+        figure = _plot_words(explanation) if view.unit == "word" else _plot_positions(explanation, view)
+    return saved(figure, path)
 
 
 def _text_cell(explanation: Explanation, row: int, context: int | None) -> str:
@@ -124,67 +112,40 @@ def _legend(view: TextView, k: int) -> str:
     )
 
 
-def _one_text(explanation: Explanation, view: TextView, path: str | Path | None) -> Figure:
+def _plot_one(explanation: Explanation, view: TextView) -> Figure:
     """The usual figure of one row, whose features are the pieces of this text that could be selected."""
-    there = np.flatnonzero(explanation.scores[0] > -np.inf)
-    if not len(there):
+    selectable = np.flatnonzero(explanation.scores[0] > -np.inf)
+    if not len(selectable):
         remark = "It is empty, or the explainer knows none of its words."
-        return _bars([], [], [], path, title=f"This text has no {view.unit} to select", remark=remark)
-    names = view.names_in(explanation.inputs, there[None])[0].tolist()
-    k = min(explanation.k, len(there))
-    what = f"The {view.unit}" if k == 1 else f"The {k} {view.unit}s"
-    one = Explanation(explanation.scores[:, there], k, names)
-    return plot_explanation(one, path, title=f"{what} that decided this text")
+        return plot_bars([], [], [], title=f"This text has no {view.unit} to select", remark=remark)
+    names = view.names_in(explanation.inputs, selectable[None])[0].tolist()
+    k = min(explanation.k, len(selectable))
+    decided = f"The {view.unit}" if k == 1 else f"The {k} {view.unit}s"
+    one = Explanation(explanation.scores[:, selectable], k, names)
+    return plot_scores(one, title=f"{decided} that decided this text")
 
 
-def _frequent_words(explanation: Explanation, path: str | Path | None) -> Figure:
+def _plot_words(explanation: Explanation) -> Figure:
     counts = Counter(word.lower() for words in explanation.names for word in words)
     common = counts.most_common(MOST)
     hidden = len(counts) - len(common)
     more = f"; {hidden:,} other words: {common[-1][1]:,} times at most" if hidden else ""
-    return _bars(
+    return plot_bars(
         [shortened(word) for word, _ in common],
-        [float(count) for _, count in common],
-        [f"{count:,}" for _, count in common],
-        path,
+        [float(times) for _, times in common],
+        [f"{times:,}" for _, times in common],
         title=f"The words selected most often (k = {explanation.k})",
         remark=f"How often, in {len(explanation):,} texts{more}.",
     )
 
 
-def _places(explanation: Explanation, view: TextView, path: str | Path | None) -> Figure:
+def _plot_positions(explanation: Explanation, view: TextView) -> Figure:
     share = explanation.mask.mean(axis=0)
     last = min(MOST, int(np.flatnonzero(share).max(initial=0)) + 1)
-    return _bars(
+    return plot_bars(
         view.names_[:last],
         share[:last].tolist(),
         [percent(part) for part in share[:last]],
-        path,
         title=f"Where the selected {view.unit}s stand (k = {explanation.k})",
         remark=f"Share of {len(explanation):,} texts; texts have up to {view.d} {view.unit}s that are read.",
     )
-
-
-def _bars(
-    labels: list[str],
-    values: list[float],
-    ends: list[str],
-    path: str | Path | None,
-    *,
-    title: str,
-    remark: str,
-) -> Figure:
-    with style():
-        figure, (axes,) = new_figure(0.9 + 0.27 * len(labels), title=title)
-        axes.barh(range(len(labels)), values, height=0.72, color=ACCENT)
-        longest = max(values, default=1.0) or 1.0
-        for place, (value, end) in enumerate(zip(values, ends, strict=True)):
-            axes.text(value + 0.01 * longest, place, end, va="center", color=INK)
-        label_rows(axes, labels)
-        axes.set_xlim(0, 1.1 * longest)
-        axes.set_xticks([])
-        axes.spines["bottom"].set_visible(False)
-        note(figure, remark)
-    if path is not None:
-        save_figure(figure, path)
-    return figure

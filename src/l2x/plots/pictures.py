@@ -1,0 +1,54 @@
+"""How an explanation is shown, by the class of its view: images with patches, texts with key words.
+
+Views that are not registered here are shown as bars and as a table.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from l2x.explanation import Explanation
+from l2x.features.patches import Patches
+from l2x.features.texts import TextView
+from l2x.features.view import View
+from l2x.plots.bars import plot_explanation
+from l2x.plots.images import images_html, plot_images
+from l2x.plots.tables import explanation_table
+from l2x.plots.texts import plot_texts, texts_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@singledispatch
+def picture_of(view: View | None, explanation: Explanation, path: str | Path | None) -> Figure:
+    """A figure, saved if a path is given; `view` is None if the explanation has no inputs to draw."""
+    return plot_explanation(explanation, path)
+
+
+@singledispatch
+def html_of(view: View | None, explanation: Explanation, rows: int) -> str:
+    """An HTML fragment of the first `rows` inputs; `view` is None if the explanation has none to show."""
+    return explanation_table(explanation, rows)
+
+
+@picture_of.register(Patches)
+def _(view: Patches, explanation: Explanation, path: str | Path | None) -> Figure:
+    return plot_images(explanation, path)
+
+
+@html_of.register(Patches)
+def _(view: Patches, explanation: Explanation, rows: int) -> str:
+    return images_html(explanation, rows)
+
+
+@picture_of.register(TextView)
+def _(view: TextView, explanation: Explanation, path: str | Path | None) -> Figure:
+    return plot_texts(explanation, path)
+
+
+@html_of.register(TextView)
+def _(view: TextView, explanation: Explanation, rows: int) -> str:
+    return texts_html(explanation, rows)
