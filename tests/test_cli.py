@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +15,6 @@ from typer.testing import CliRunner, Result
 
 import l2x
 from l2x.cli import app
-from l2x.files.tables import Table
 
 # The label of `linear` hangs on a and b alone; `tree` is told of them by name.
 MODELS = """
@@ -100,41 +95,6 @@ def back_in_the_folder(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.path)
 
 
-def expected(frame: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
-    result: pd.DataFrame = l2x.load("tree.l2x").explain(frame[list("abcde")], k=k).to_frame()
-    return result
-
-
-def test_the_version_and_help_say_what_there_is(folder: Folder) -> None:
-    assert folder.run("--version").stdout == f"l2x {l2x.__version__}\n"
-    overview = folder.run("--help").stdout
-    for command in ("fit", "explain", "evaluate"):
-        assert command in overview
-        assert "Example" in folder.run(command, "--help").stdout
-
-
-def test_help_does_not_wait_for_heavy_imports() -> None:
-    code = (
-        "import sys; from l2x.cli import app\n"
-        "try: app(['--help'])\n"
-        "except SystemExit: pass\n"
-        "heavy = {'torch', 'sklearn', 'pandas', 'pyarrow', 'numpy'} & set(sys.modules)\n"
-        "print(sorted(heavy), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
-
-
-def test_fit_says_where_how_good_and_how_long(folder: Folder) -> None:
-    result = folder.run(
-        "fit", "cli_models:tree", "train.parquet", "--k", 2, "-o", "said.l2x", "--quick", "--rows", 100
-    )
-    for part in ("said.l2x: k = 2 of 5 columns", "held out", "100 rows of LGBMClassifier", "time"):
-        assert part in result.stdout
-    assert "note: columns that the model does not know are ignored: id, label" in result.stderr
-    Path("said.l2x").unlink()
-
-
 def test_fit_without_a_model_that_knows_its_columns_needs_drop(folder: Folder) -> None:
     sentence = folder.fails("fit", "cli_models:line", "train.parquet", "--k", 1, "-o", "line.l2x", "--quick")
     assert "Column 'id'" in sentence
@@ -159,15 +119,6 @@ def test_fit_without_a_model_that_knows_its_columns_needs_drop(folder: Folder) -
     Path("line.l2x").unlink()
 
 
-def test_fit_as_the_paper_does(folder: Folder) -> None:
-    arguments = ["cli_models:tree", "train.parquet", "--k", 2, "-o", "paper.l2x", "--paper", "--quick", "-q"]
-    folder.run("fit", *arguments)
-    assert l2x.load("paper.l2x").value == "joint"
-    assert isinstance(l2x.load("paper.l2x").sampler, l2x.ConcreteMax)
-    assert "--paper trains jointly" in folder.run("fit", *arguments, "--value", "model", code=2).stderr
-    Path("paper.l2x").unlink()
-
-
 def test_fit_an_onnx_model(folder: Folder) -> None:
     skl2onnx = pytest.importorskip("skl2onnx")
     from skl2onnx.common.data_types import FloatTensorType
@@ -185,50 +136,6 @@ def test_fit_an_onnx_model(folder: Folder) -> None:
     assert figures["selection"] > 0.9
     Path("model.onnx").unlink()
     Path("onnx.l2x").unlink()
-
-
-@pytest.mark.parametrize("source", ["test.csv", "test.parquet"])
-@pytest.mark.parametrize("target", ["out.csv", "out.parquet"])
-def test_explain_any_table_into_any_table(folder: Folder, source: str, target: str) -> None:
-    result = folder.run("explain", "tree.l2x", source, "-o", target, "--keep", "id", "--batch-rows", 33)
-    assert "note: columns that the explainer does not know are ignored: label" in result.stderr
-    assert "out" in result.stdout
-    assert "200 rows" in result.stdout
-    out = pd.read_csv(target, dtype={"id": str}) if target == "out.csv" else pd.read_parquet(target)
-    frame = make_frame(200, seed=1)
-    whole = expected(frame)
-    assert list(out.columns) == ["id", "feature_1", "feature_2", "score_1", "score_2"]
-    assert out["id"].tolist() == frame["id"].tolist()
-    for name in ("feature_1", "feature_2"):
-        assert out[name].tolist() == whole[name].tolist()
-    np.testing.assert_allclose(out["score_1"], whole["score_1"], rtol=1e-5)
-    Path(target).unlink()
-
-
-def test_explain_again_with_another_k(folder: Folder) -> None:
-    folder.run("explain", "tree.l2x", "test.csv", "-o", "out.csv", "--k", 4, "-q")
-    out = pd.read_csv("out.csv")
-    assert out["feature_4"].tolist() == expected(make_frame(200, seed=1), k=4)["feature_4"].tolist()
-    Path("out.csv").unlink()
-
-
-def test_columns_are_found_by_name(folder: Folder) -> None:
-    make_frame(200, seed=1)[["e", "label", "c", "a", "d", "b"]].to_csv("shuffled.csv", index=False)
-    folder.run("explain", "tree.l2x", "test.csv", "-o", "straight_out.csv", "-q")
-    silent = folder.run("explain", "tree.l2x", "shuffled.csv", "-o", "shuffled_out.csv", "-q")
-    assert silent.output == ""
-    assert Path("shuffled_out.csv").read_bytes() == Path("straight_out.csv").read_bytes()
-    for name in ("shuffled.csv", "straight_out.csv", "shuffled_out.csv"):
-        Path(name).unlink()
-
-
-def test_without_an_output_the_first_rows_are_shown(folder: Folder) -> None:
-    lines = folder.run("explain", "tree.l2x", "test.csv", "--keep", "id", "--head", 3).stdout.splitlines()
-    assert len(lines) == 4
-    first = expected(make_frame(200, seed=1))["feature_1"][0]
-    value = make_frame(200, seed=1)[first][0]
-    assert lines[1].split()[:2] == ["0", "0000"]
-    assert f"{first} = {value:.4g}" in lines[1]
 
 
 def test_evaluate_tells_a_good_selection_from_a_random_one(folder: Folder) -> None:
@@ -282,44 +189,12 @@ def test_evaluate_in_words(folder: Folder) -> None:
 
 
 ERRORS: dict[str, tuple[list[object], str]] = {
-    "no such module": (["fit", "nowhere:model", "test.csv", "--k", 1, "-o", "x.l2x"], "named 'nowhere'"),
-    "no such attribute": (["fit", "cli_models:no", "test.csv", "--k", 1, "-o", "x.l2x"], "no attribute 'no'"),
-    "not a model": (["fit", "cli_models", "test.csv", "--k", 1, "-o", "x.l2x"], "expected module:attribute"),
-    "no such onnx": (["fit", "no.onnx", "test.csv", "--k", 1, "-o", "x.l2x"], "no file 'no.onnx'"),
-    "no such data": (["fit", "cli_models:tree", "no.csv", "--k", 1, "-o", "x.l2x"], "is no file 'no.csv'"),
-    "k too large": (["fit", "cli_models:tree", "test.csv", "--k", 6, "-o", "x.l2x"], "k = 6 but there are 5"),
-    "k of zero": (["fit", "cli_models:tree", "test.csv", "--k", 0, "-o", "x.l2x"], "k = 0 but there are 5"),
-    "no such folder": (["fit", "cli_models:tree", "test.csv", "--k", 1, "-o", "no/x.l2x"], "no folder 'no'"),
-    "bad validation": (
-        ["fit", "cli_models:tree", "test.csv", "--k", 1, "-o", "x.l2x", "--validation", 2],
-        "validation is 2"),
-    "drop a stranger": (
-        ["fit", "cli_models:tree", "test.csv", "--k", 1, "-o", "x.l2x", "--drop", "z"], "--drop z"),
-    "model raises": (
-        ["fit", "cli_models:failing", "test.csv", "--k", 1, "-o", "x.l2x", "--drop", "id"],
-        "RuntimeError after 0 rows, on a batch of 200: the model [bold]broke[/bold] half-way"),
-    "no such explainer": (["explain", "no.l2x", "test.csv"], "Cannot read 'no.l2x'"),
-    "not an explainer": (["explain", "test.csv", "test.csv"], "not an l2x explainer"),
-    "explain k": (["explain", "tree.l2x", "test.csv", "--k", 9], "k = 9 but there are 5"),
-    "out is a folder": (["explain", "tree.l2x", "test.csv", "-o", "folder.csv"], "it is a folder"),
-    "out in no folder": (["explain", "tree.l2x", "test.csv", "-o", "no/out.csv"], "no folder 'no'"),
-    "out is data": (["explain", "tree.l2x", "test.csv", "-o", "./test.csv"], "'test.csv' is DATA"),
-    "explainer is data": (
-        ["fit", "cli_models:tree", "test.csv", "--k", 1, "-o", "test.csv"],
-        "'test.csv' is DATA: write to another file"),
     "report is data": (
         ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "link.csv"],
         "'link.csv' is DATA"),
     "report is explainer": (
         ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "tree.l2x"],
         "'tree.l2x' is FILE"),
-    "out of what kind": (["explain", "tree.l2x", "test.csv", "-o", "out.xlsx"], "neither a .csv nor"),
-    "columns missing": (["explain", "tree.l2x", "lacking.csv", "-o", "out.csv"], "fitted on: b, d; it has"),
-    "no rows": (["explain", "tree.l2x", "header.csv", "-o", "out.csv"], "has no rows"),
-    "no rows to show": (["explain", "tree.l2x", "header.csv"], "has no rows"),
-    "no rows to fit": (["fit", "cli_models:tree", "header.csv", "--k", 1, "-o", "x.l2x"], "no rows"),
-    "empty file": (["explain", "tree.l2x", "empty.csv", "-o", "out.csv"], "Empty CSV"),
-    "keep a stranger": (["explain", "tree.l2x", "test.csv", "--keep", "z"], "--keep z"),
     "another model": (["evaluate", "tree.l2x", "cli_models:three_classes", "test.csv"], "gives 3 numbers"),
     "module that breaks": (["evaluate", "tree.l2x", "cli_broken:model", "test.csv"], "ZeroDivisionError"),
 }  # fmt: skip
@@ -343,87 +218,6 @@ def test_errors_are_one_sentence_and_nothing_is_lost(folder: Folder, case: str) 
     assert folder.files() == before
     assert [Path(name).read_bytes() for name in ("test.csv", "tree.l2x")] == inputs
     assert Path("x.l2x").read_text() == Path("out.csv").read_text() == "older"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["fit"], ["nothing"], ["fit", "a:b", "test.csv", "--k", "many", "-o", "x"], ["explain", "tree.l2x"]],
-)
-def test_wrong_usage_is_exit_code_two(folder: Folder, arguments: list[str]) -> None:
-    assert "Usage" in folder.run(*arguments, code=2).stderr
-
-
-def interrupt() -> None:
-    raise KeyboardInterrupt
-
-
-def terminate() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-@pytest.mark.parametrize(("stop", "code"), [(interrupt, 130), (terminate, 143)])
-def test_an_interrupted_run_leaves_what_was_there(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, stop: Callable[[], None], code: int
-) -> None:
-    calls = iter(range(20))
-
-    def share_then_stop(self: Table, rows: int) -> float:
-        if next(calls) == 3:
-            stop()
-        return 0.5
-
-    Path("out.csv").write_text("older")
-    before = folder.files()
-    command = ("explain", "tree.l2x", "test.csv", "-o", "out.csv", "--batch-rows", 20)
-    with monkeypatch.context() as patch:
-        patch.setattr(Table, "share_read", share_then_stop)
-        result = folder.run(*command, code=code)
-    told = " ".join(result.stderr.split())
-    assert code == 143 or "interrupted: 60 explained rows are kept in 'out.csv.parts'" in told
-    assert Path("out.csv").read_text() == "older"
-    assert folder.files() == before | {"out.csv.parts"}
-    result = folder.run(*command)
-    assert "note: 60 rows were explained before" in result.stderr
-    assert "200 rows" in result.stdout
-    assert folder.files() == before
-    assert (
-        pd.read_csv("out.csv")["feature_1"].tolist()
-        == expected(make_frame(200, seed=1))["feature_1"].tolist()
-    )
-    Path("out.csv").unlink()
-
-
-def test_debug_shows_the_traceback(folder: Folder) -> None:
-    result = CliRunner().invoke(app, ["--debug", "explain", "no.l2x", "test.csv"])
-    assert result.exit_code == 1
-    assert "Traceback" in result.stderr
-    assert "error: Cannot read 'no.l2x'" in result.stderr
-    result = CliRunner().invoke(app, ["explain", "no.l2x", "test.csv"], env={"L2X_DEBUG": "1"})
-    assert "Traceback" in result.stderr
-
-
-def test_as_a_process_with_ctrl_c(folder: Folder) -> None:
-    """Real exit codes, the current folder on the path, and Ctrl-C while the model is thinking."""
-    (folder.path / "cli_slow.py").write_text(
-        "import time\nfrom pathlib import Path\n"
-        "def model(frame):\n    Path('thinking').touch()\n    time.sleep(60)\n"
-    )
-    command = [sys.executable, "-m", "l2x.cli"]
-    arguments = ["fit", "cli_slow:model", "test.csv", "--drop", "id", "--k", "1", "-o", "slow.l2x"]
-    process = subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not Path("thinking").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 130, error
-    assert "interrupted:" in error
-    assert "Traceback" not in error
-    assert not Path("slow.l2x").exists()
-    failed = subprocess.run([*command, "explain", "no.l2x", "test.csv"], capture_output=True, text=True)
-    assert failed.returncode == 1
-    assert failed.stderr == "error: Cannot read 'no.l2x': No such file or directory.\n"
-    assert failed.stdout == ""
 
 
 def test_data_fetch_says_where_it_is_and_what_is_missing(folder: Folder, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""Tables on disk: batches add up to the whole, samples are fair, results appear whole or not at all."""
+"""Tables on disk: batches add up to the whole, and cells are read as what they are."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from l2x.errors import InputError, WriteError
+import l2x
+from l2x.errors import InputError
+from l2x.features.view import View
 from l2x.files import tables
-from l2x.files.tables import Table, read_sample, sample_rows
-from l2x.files.writing import table_writer
-from l2x.foundations.atomic import check_writable, replacing
+from l2x.files.tables import Table, read_sample, read_training_rows, text_column
 
 
 def write(frame: pd.DataFrame, path: Path) -> Table:
@@ -24,10 +25,6 @@ def write(frame: pd.DataFrame, path: Path) -> Table:
     else:
         frame.to_parquet(path)
     return Table(path)
-
-
-def numbered(n: int) -> list[pa.RecordBatch]:
-    return pa.table({"i": np.arange(n)}).to_batches(max_chunksize=64)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -141,84 +138,6 @@ def test_how_much_is_read_grows_to_the_whole(tmp_path: Path) -> None:
         assert table.share_read(rows) == 1.0
 
 
-def test_a_sample_is_a_subset_in_file_order_and_repeats_with_the_seed() -> None:
-    sample = sample_rows(numbered(1000), 50, seed=3).column("i").to_numpy()
-    assert len(sample) == len(set(sample)) == 50
-    assert (np.diff(sample) > 0).all()
-    np.testing.assert_array_equal(sample, sample_rows(numbered(1000), 50, seed=3).column("i").to_numpy())
-    assert (sample != sample_rows(numbered(1000), 50, seed=4).column("i").to_numpy()).any()
-
-
-def test_a_sample_of_more_than_there_is_is_everything() -> None:
-    np.testing.assert_array_equal(sample_rows(numbered(100), 1000, seed=0).column("i"), np.arange(100))
-
-
-def test_every_row_is_equally_likely_to_be_sampled() -> None:
-    counts = np.zeros(300)
-    for seed in range(400):
-        counts[sample_rows(numbered(300), 30, seed=seed).column("i").to_numpy()] += 1
-    # Binomial(400, 0.1): 40 ± 6 for each row, 4000 ± 57 for each third of the file.
-    assert abs(counts - 40).max() < 5 * 6
-    assert abs(counts.reshape(3, 100).sum(axis=1) - 4000).max() < 4 * 57
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_what_is_written_is_read_again(tmp_path: Path, suffix: str) -> None:
-    batch = pa.RecordBatch.from_pydict({"id": ["7", 'a "b", c'], "x": pa.array([0.5, 1.5], pa.float32())})
-    path = tmp_path / f"t{suffix}"
-    with table_writer(path) as add:
-        add(batch.slice(0, 1))
-        add(batch.slice(1))
-    frame = pd.read_csv(path, dtype={"id": str}) if suffix == ".csv" else pd.read_parquet(path)
-    assert frame["id"].tolist() == ["7", 'a "b", c']
-    assert frame["x"].tolist() == [0.5, 1.5]
-    if suffix == ".csv":
-        assert path.read_text().splitlines()[:2] == ["id,x", "7,0.5"]  # no quotes where none are needed
-
-
-@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
-def test_a_failure_leaves_the_older_file_and_nothing_else(
-    tmp_path: Path, failure: type[BaseException]
-) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("older")
-
-    def write_and_fail() -> None:
-        with table_writer(path) as add:
-            add(pa.RecordBatch.from_pydict({"x": [1.0]}))
-            raise failure
-
-    with pytest.raises(failure):
-        write_and_fail()
-    assert path.read_text() == "older"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
-    with (
-        pytest.raises(WriteError, match=r"Cannot write .*No space left.*unchanged"),
-        replacing(tmp_path / "t"),
-    ):
-        raise OSError(28, "No space left on device")
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_result_has_the_usual_rights(tmp_path: Path) -> None:
-    with replacing(tmp_path / "t") as file:
-        file.write(b"x")
-    (tmp_path / "usual").touch()
-    assert (tmp_path / "t").stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
-def test_where_nothing_can_be_written_is_known_before_the_work(tmp_path: Path) -> None:
-    check_writable(tmp_path / "t.l2x")
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(WriteError, match="there is no folder"):
-        check_writable(tmp_path / "nowhere" / "t.l2x")
-    with pytest.raises(WriteError, match="it is a folder"):
-        check_writable(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -248,3 +167,49 @@ def test_a_word_where_numbers_stood_names_the_file(tmp_path: Path, monkeypatch: 
     (tmp_path / "t.csv").write_text("a\n" + "1\n" * 2000 + "oops\n")
     with pytest.raises(InputError, match=r"Cannot read '.*t\.csv'.*oops"):
         list(Table(tmp_path / "t.csv").batches(["a"]))
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    table = write(pd.DataFrame({"a": [1.0], "b": [2.0]}).set_index("b"), tmp_path / "t.parquet")
+    table.require(["a", "b"], "keep")  # an index can be copied, too
+    with pytest.raises(InputError, match=r"Cannot keep 'z': the columns of '.*t\.parquet' are a, b\.$"):
+        table.require(["a", "z"], "keep")
+
+
+def test_the_column_of_texts(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"title": ["x"], "n": [1], "review": ["y"]})
+    table = write(frame, tmp_path / "t.csv")
+    assert text_column(table, "n") == "n"
+    assert text_column(table, None, others=["title"]) == "review"
+    with pytest.raises(InputError, match=r"2 columns of texts: title, review; name the one to read"):
+        text_column(table, None)
+    with pytest.raises(InputError, match="no column of texts; name the one to read"):
+        text_column(table, None, others=["title", "review"])
+    with pytest.raises(InputError, match="Cannot read 'z'"):
+        text_column(table, "z")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_training_rows_are_those_of_the_view_and_the_model(tmp_path: Path, suffix: str) -> None:
+    frame = pd.DataFrame({"id": range(50), "b": np.arange(50.0), "a": 1.0, "text": "007"})
+    table = write(frame, tmp_path / f"t{suffix}")
+
+    def columns(view: View, **options: Any) -> list[str]:
+        rows = read_training_rows(table, view, rows=20, seed=0, **options)
+        assert len(rows) == 20
+        return list(rows)
+
+    assert columns(l2x.Columns()) == ["id", "b", "a", "text"]
+    assert columns(l2x.Columns(), drop=["id"]) == ["b", "a", "text"]
+    assert columns(l2x.Columns(), known=["a", "b"]) == ["a", "b"]
+    assert columns(l2x.Columns(), known=["a", "elsewhere"], drop=["text"]) == ["id", "b", "a"]
+    for names in (l2x.Words(), l2x.Sentences()):
+        assert columns(names, known=["a"], column="text") == ["text"]
+    rows = read_training_rows(table, l2x.Words(), rows=20, seed=0, column="text")
+    assert set(rows["text"]) == {"007"}
+    with pytest.raises(InputError, match="is left to explain with"):
+        columns(l2x.Columns(), drop=list(frame))
+    with pytest.raises(InputError, match="Cannot drop 'z'"):
+        columns(l2x.Columns(), drop=["z"])
+    with pytest.raises(InputError, match="Patches cannot read a table"):
+        columns(l2x.Patches())

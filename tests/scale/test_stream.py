@@ -11,11 +11,12 @@ import pytest
 
 import l2x
 from l2x.errors import InputError
-from l2x.files.journal import Journal
 from l2x.files.tables import Table
-from l2x.scale.stream import BatchExplainer, explain_table, match_columns, selection_columns
+from l2x.scale.stream import BatchExplainer, explain_table, match_columns, selection_columns, text_categories
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
+SHORT = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
+TEXTS = ["a good film", "dull", "", "good, bad and 007", "NA"] * 20
 
 
 @pytest.fixture
@@ -28,6 +29,46 @@ def test_arrow_columns_are_those_of_to_frame(fitted: l2x.Explainer, frame: pd.Da
     columns = pa.table(selection_columns(explanation)).to_pandas()
     texts = columns.astype({f"feature_{j}": str for j in (1, 2, 3)})
     pd.testing.assert_frame_equal(texts, explanation.to_frame(), check_dtype=False, check_exact=True)
+
+
+def about_texts(texts: list[str]) -> np.ndarray:
+    p = np.array([0.9 if "good" in text else 0.1 for text in texts])
+    return np.stack([1 - p, p], axis=1)
+
+
+@pytest.fixture(scope="module")
+def of_words() -> l2x.Explainer:
+    view = l2x.Words(length=6)
+    return l2x.Explainer(about_texts, k=2, features=view, training=SHORT).fit(TEXTS)
+
+
+def test_arrow_columns_of_texts_have_nulls_where_to_frame_has_gaps(of_words: l2x.Explainer) -> None:
+    explanation = of_words.explain(TEXTS)
+    columns = pa.table(selection_columns(explanation))
+    assert columns.column("feature_1").null_count == columns.column("score_1").null_count == 20
+    assert columns.column("feature_2").null_count == 60
+    pd.testing.assert_frame_equal(columns.to_pandas(), explanation.to_frame(), check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.parquet", "in.txt"])
+def test_a_table_of_texts(of_words: l2x.Explainer, tmp_path: Path, name: str) -> None:
+    frame = pd.DataFrame({"id": range(100), "text": TEXTS})
+    if name == "in.txt":
+        (tmp_path / name).write_text("\n".join(TEXTS) + "\n")
+    elif name == "in.csv":
+        frame.to_csv(tmp_path / name, index=False)
+    else:
+        frame.to_parquet(tmp_path / name)
+    table = Table(tmp_path / name)
+    columns, ignored = match_columns(of_words, table)
+    assert (columns, ignored) == (["text"], [])
+    explain_table(BatchExplainer(of_words, columns), table, tmp_path / "out.parquet", batch_rows=30)
+    result = pd.read_parquet(tmp_path / "out.parquet")
+    whole = of_words.explain(TEXTS).to_frame()
+    assert result["feature_1"].tolist() == whole["feature_1"].tolist()
+    assert result["feature_2"].tolist() == whole["feature_2"].tolist()
+    with pytest.raises(InputError, match="no column of texts"):
+        match_columns(of_words, table, keep=["text"])
 
 
 @pytest.mark.parametrize("batch_rows", [1, 77, 600, 10_000])
@@ -80,98 +121,19 @@ def test_columns_of_an_explainer_without_names_go_by_position(
     (batch,) = source.batches(list("abcde"), text=["id"])
     explained = BatchExplainer(fitted, list("abcde"), keep=["id"])(batch).to_pydict()
     assert explained["feature_1"] == fitted.explain(frame).to_frame()["feature_1"].tolist()
-    with pytest.raises(InputError, match=r"5 columns without names.* has 6"):
+    with pytest.raises(InputError, match=r"5 columns without names.* has 6.*Drop those"):
         match_columns(fitted, source)
+    for name in ("drop", "keep"):
+        with pytest.raises(InputError, match=f"Cannot {name} 'z'"):
+            match_columns(fitted, source, **{name: ["z"]})
+    with pytest.raises(InputError, match="column is 'a', but this explainer reads 5 columns"):
+        match_columns(fitted, source, column="a")
 
 
 def test_a_kept_column_may_not_pose_as_a_result(fitted: l2x.Explainer, frame: pd.DataFrame) -> None:
     batch = pa.RecordBatch.from_pandas(frame.assign(score_1=0.0))
     with pytest.raises(InputError, match="'score_1' has the name of a result"):
         BatchExplainer(fitted, NAMES, keep=["score_1"])(batch)
-
-
-class Stop(BaseException):
-    """As Ctrl-C or a termination, in the middle of a run."""
-
-
-@pytest.mark.parametrize(("source", "target"), [("in.parquet", "out.parquet"), ("in.csv", "out.csv")])
-def test_an_interrupted_run_goes_on_where_it_stopped(
-    fitted: l2x.Explainer, frame: pd.DataFrame, tmp_path: Path, source: str, target: str
-) -> None:
-    frame.to_parquet(tmp_path / "in.parquet", row_group_size=130)
-    frame.to_csv(tmp_path / "in.csv", index=False)
-    out, parts = tmp_path / target, tmp_path / f"{target}.parts"
-    explain = BatchExplainer(fitted, NAMES, keep=["x4"], k=2)
-    out.write_text("what was there before")
-
-    def stop_at(limit: int) -> list[int]:
-        heard: list[int] = []
-
-        def report(rows: int, share: float) -> None:
-            heard.append(rows)
-            if rows >= limit:
-                raise Stop
-
-        with pytest.raises(Stop):
-            explain_table(explain, Table(tmp_path / source), out, batch_rows=50, report=report)
-        return heard
-
-    assert stop_at(250) == [0, 50, 100, 150, 200, 250]
-    assert out.read_text() == "what was there before"
-    # A session that was killed leaves half a result at its end, and half a file.
-    segment = parts / "0000.arrows"
-    segment.write_bytes(segment.read_bytes()[:-300])
-    (parts / ".out.killed").write_text("half")
-    resumed = stop_at(350)
-    assert resumed[0] == 200
-    heard: list[int] = []
-    rows = explain_table(
-        explain,
-        Table(tmp_path / source),
-        out,
-        batch_rows=50,
-        report=lambda done, share: heard.append(done),
-    )
-    assert (rows, heard[0]) == (600, resumed[-1])
-    assert not parts.exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in.csv", "in.parquet", target])
-    straight = tmp_path / f"straight-{target}"
-    explain_table(explain, Table(tmp_path / source), straight, batch_rows=50)
-    assert out.read_bytes() == straight.read_bytes()
-
-
-def test_another_question_starts_anew(fitted: l2x.Explainer, frame: pd.DataFrame, tmp_path: Path) -> None:
-    frame.to_parquet(tmp_path / "in.parquet")
-    source, out = Table(tmp_path / "in.parquet"), tmp_path / "out.parquet"
-
-    def stop(rows: int, share: float) -> None:
-        if rows:
-            raise Stop
-
-    with pytest.raises(Stop):
-        explain_table(BatchExplainer(fitted, NAMES, k=1), source, out, batch_rows=100, report=stop)
-    heard: list[int] = []
-    other = BatchExplainer(fitted, NAMES, k=2)
-    explain_table(other, source, out, batch_rows=100, report=lambda rows, share: heard.append(rows))
-    assert heard[0] == 0
-    assert list(pd.read_parquet(out).columns) == ["feature_1", "feature_2", "score_1", "score_2"]
-
-
-def test_only_journals_are_touched(fitted: l2x.Explainer, frame: pd.DataFrame, tmp_path: Path) -> None:
-    frame.to_parquet(tmp_path / "in.parquet")
-    folder = tmp_path / "out.parquet.parts"
-    folder.mkdir()
-    (folder / "thesis.tex").write_text("mine")
-    explain = BatchExplainer(fitted, NAMES)
-    with pytest.raises(InputError, match=r"out.parquet.parts', .* is something else"):
-        explain_table(explain, Table(tmp_path / "in.parquet"), tmp_path / "out.parquet")
-    assert (folder / "thesis.tex").read_text() == "mine"
-    source, busy = Table(tmp_path / "in.parquet"), tmp_path / "busy.parquet"
-    with (
-        Journal(busy, explain.description(source)).opened(),
-        pytest.raises(InputError, match="Another run is at work"),
-    ):
-        explain_table(explain, source, busy)
 
 
 @pytest.mark.parametrize("groups", [{}, {"when": ["time", "day"]}])
@@ -191,9 +153,10 @@ def test_a_csv_gives_what_the_frame_gives(tmp_path: Path, groups: dict[str, list
         p = np.where(X["zip"] == "01234", 0.9, 0.1)
         return np.stack([1 - p, p], axis=1)
 
-    plan = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
     view = l2x.ColumnGroups(groups, columns=l2x.Columns(categorical=["branch"]))
-    explainer = l2x.Explainer(model, k=2, features=view, training=plan).fit(frame)
+    explainer = l2x.Explainer(model, k=2, features=view, training=SHORT).fit(frame)
+    texts = ["zip", "time", "flag", "day", "city"]
+    assert sorted(text_categories(explainer, list(frame))) == sorted(texts)
     frame.to_csv(tmp_path / "in.csv", index=False)
     frame.to_parquet(tmp_path / "in.parquet")
     results = []
@@ -205,15 +168,14 @@ def test_a_csv_gives_what_the_frame_gives(tmp_path: Path, groups: dict[str, list
     assert results[0].equals(results[1])
 
 
-def test_unseen_categories_are_counted_over_all_batches(tiny: l2x.TrainingPlan, tmp_path: Path) -> None:
+def test_unseen_categories_are_counted_over_all_batches(tmp_path: Path) -> None:
     frame = pd.DataFrame({"c": ["a", "b"] * 100, "x": np.arange(200.0)})
 
     def model(X: pd.DataFrame) -> np.ndarray:
         p = np.where(np.asarray(X["c"]) == "a", 0.9, 0.1)
         return np.stack([1 - p, p], axis=1)
 
-    plan = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
-    explainer = l2x.Explainer(model, k=1, training=plan).fit(frame)
+    explainer = l2x.Explainer(model, k=1, training=SHORT).fit(frame)
     frame.loc[::4, "c"] = "new"
     frame.to_csv(tmp_path / "in.csv", index=False)
     with pytest.warns(UserWarning, match=r"did not have: c \(50 rows\)") as caught:

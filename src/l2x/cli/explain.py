@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,54 +12,60 @@ from l2x.cli.first_rows import show_first
 from l2x.cli.options import Column, Data, Drop, OtherK, Quiet, Saved
 from l2x.cli.terminal import note_ignored, rows_bar, say
 
+if TYPE_CHECKING:
+    from l2x.files.tables import Table
+    from l2x.scale.stream import BatchExplainer
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="A .csv or .parquet file; without it, look at the first rows."
+    ),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep", metavar="COLUMN", help="Copy this column, such as an id, into OUT; repeat for more."
+    ),
+]
+Head = Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")]
+BatchRows = Annotated[
+    int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Batches explained at a time; by default one per processor.")
+]
+
 
 def explain(
     file: Saved,
     data: Data,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="A .csv or .parquet file; without it, look at the first rows.",
-        ),
-    ] = None,
+    output: Output = None,
     k: OtherK = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep", metavar="COLUMN", help="A column to copy into OUT, such as an id; repeat for more."
-        ),
-    ] = None,
+    keep: Keep = None,
     drop: Drop = None,
     column: Column = None,
-    head: Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")] = 10,
-    batch_rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows in memory at a time; by default what suits the columns.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Batches explained at a time; by default one per processor.")
-    ] = None,
+    head: Head = 10,
+    batch_rows: BatchRows = None,
+    workers: Workers = None,
     quiet: Quiet = False,
 ) -> None:
     """Explain every row of DATA. The model is not needed; a file of any size streams through.
 
     OUT has the kept columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
-    when it is complete; until then OUT.parts keeps what was done, and the same command goes on from there.
+    when it is complete; until then OUT.parts keeps the rows done, and the same command resumes from there.
     Columns are matched by name; columns that the explainer does not know are ignored.
 
-    Of texts, feature_1 .. feature_k are the words or sentences themselves.
+    For texts, feature_1 .. feature_k are the words or sentences themselves.
 
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
     from l2x.artifact import load
     from l2x.files.tables import Table, format_of
     from l2x.foundations.atomic import check_writable
-    from l2x.scale.stream import BatchExplainer, explain_table, match_columns
+    from l2x.scale.stream import BatchExplainer, match_columns
 
-    explainer = load(file)
-    table = Table(data)
+    explainer, table = load(file), Table(data)
     keep = list(dict.fromkeys(keep or []))
     columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep, column=column)
     k = explainer.features_.checked_k(explainer.k if k is None else k)
@@ -71,17 +77,35 @@ def explain(
         return
     format_of(output)
     check_writable(output, inputs={"DATA": data, "FILE": file})
-    started, heard = time.perf_counter(), list[int]()
-    with rows_bar(visible=not quiet) as report:
+    _explain_into(output, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
 
-        def listen(rows: int, share: float) -> None:
-            if rows and not heard and not quiet:
-                say("note:", f"{rows:,} rows were explained before; going on from there.", style="bold")
-            heard.append(rows)
-            report(rows, share)
 
-        done = explain_table(batches, table, output, batch_rows=batch_rows, workers=workers, report=listen)
-    seconds = time.perf_counter() - started
+def _explain_into(
+    target: Path,
+    explain: BatchExplainer,
+    table: Table,
+    *,
+    batch_rows: int | None,
+    workers: int | None,
+    quiet: bool,
+) -> None:
+    """Explain the table with a progress bar, and print where the result is and how fast it came."""
+    from l2x.scale.stream import explain_table
+
+    started = time.perf_counter()
+    resumed_at: int | None = None
+    with rows_bar(visible=not quiet) as show:
+
+        def report(rows: int, share: float) -> None:
+            nonlocal resumed_at
+            if resumed_at is None:
+                resumed_at = rows
+                if rows and not quiet:
+                    say("note:", f"{rows:,} rows were explained before; resuming from there.", style="bold")
+            show(rows, share)
+
+        done = explain_table(explain, table, target, batch_rows=batch_rows, workers=workers, report=report)
     if not quiet:
-        speed = (done - heard[0]) / seconds
-        typer.echo(f"saved      {output}: {done:,} rows explained in {seconds:.1f} s ({speed:,.0f} rows/s)")
+        seconds = time.perf_counter() - started
+        speed = (done - (resumed_at or 0)) / seconds
+        typer.echo(f"saved      {target}: {done:,} rows explained in {seconds:.1f} s ({speed:,.0f} rows/s)")

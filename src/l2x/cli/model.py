@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from l2x.blackbox import BlackBox
 
 
 def load_black_box(spec: str) -> BlackBox:
-    """Whatever the user's own module raises while it is imported ends in one sentence, too."""
-    from l2x.blackbox import load_model
-    from l2x.errors import InputError, L2XError
+    """`module:attribute`, imported from the current folder or the environment, or an `.onnx` file."""
+    from l2x.blackbox import as_black_box
+    from l2x.errors import InputError
 
+    if spec.endswith(".onnx"):
+        return as_black_box(Path(spec))
+    module, _, attribute = spec.partition(":")
+    if not attribute:
+        raise InputError(
+            f"MODEL is '{spec}'; expected module:attribute, such as churn:model, or a file.onnx."
+        )
     try:
-        return load_model(spec)
-    except L2XError:
-        raise
-    except Exception as error:
+        model = _imported(module, attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"Cannot load MODEL '{spec}': {error}.") from error
+    except Exception as error:  # the user's own module: anything can happen while it is imported
         raise InputError(f"Importing MODEL '{spec}' raised {type(error).__name__}: {error}") from error
+    return as_black_box(model)
+
+
+def _imported(module: str, attribute: str) -> Any:
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    found: Any = importlib.import_module(module)
+    for name in attribute.split("."):
+        found = getattr(found, name)
+    return found

@@ -12,7 +12,7 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="What to explain: `module:attribute`, imported from the current folder "
-        "(an estimator, a booster, a torch module, a function), or a `.onnx` file.",
+        "(an estimator, a booster, a torch module, a function), or an `.onnx` file.",
         show_default=False,
     ),
 ]
@@ -20,7 +20,7 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A .csv or .parquet file with a header, or a .txt file with a text in each line.",
+        help="A .csv or .parquet file with a header, or a .txt file with one text per line.",
         show_default=False,
     ),
 ]
@@ -28,17 +28,16 @@ Saved = Annotated[
     Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)
 ]
 Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", metavar="COLUMN", help="A column that is no feature; repeat for more."),
+    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Exclude this column; repeat for more.")
 ]
 Column = Annotated[
     str | None,
     typer.Option(
-        "--column", metavar="COLUMN", help="Of texts: the column that holds them, if there are several."
+        "--column", metavar="COLUMN", help="The column that holds the texts, if several columns could."
     ),
 ]
 OtherK = Annotated[
-    int | None, typer.Option("--k", help="How many features to select; by default as many as at fitting.")
+    int | None, typer.Option("--k", help="How many features to select; by default as many as in fitting.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something fails.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing unless something fails.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]

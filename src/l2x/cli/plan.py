@@ -5,24 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from l2x.features.texts import TextView
+    from l2x.features.view import View
     from l2x.training import TrainingPlan
 
 
-def training_plan(view: TextView | None, *, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
-    """`view`: of texts, which have plans of their own; None for columns."""
+def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
+    """The view's own plan, ours or the paper's, or a short one; None is `Columns()`, as for an explainer."""
     from dataclasses import replace
 
+    from l2x.features.columns import Columns
     from l2x.training import TrainingPlan
 
-    if view is not None:
-        plan = replace(view.paper_plan if paper else view.plan, progress=progress)
-        if not quick:
-            return plan
-        return plan.with_steps(value=plan.value.steps // 10, selector=plan.selector.steps // 10)
-    if not paper:
-        return TrainingPlan.quick(progress=progress) if quick else TrainingPlan(progress=progress)
-    plan = TrainingPlan.paper(progress=progress)
+    view = view or Columns()
+    plan = replace(view.paper_plan if paper else view.plan, progress=progress)
     if not quick:
         return plan
-    return replace(plan, selector=replace(plan.selector, steps=plan.selector.steps // 10), evaluations=10)
+    if plan == TrainingPlan(progress=progress):
+        return TrainingPlan.quick(progress=progress)
+    shorter = plan.with_steps(value=plan.value.steps // 10, selector=plan.selector.steps // 10)
+    return replace(shorter, evaluations=min(plan.evaluations, 10))

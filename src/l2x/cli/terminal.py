@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from l2x.plots.highlights import Piece
 
-# From the most important key words to the least: readable on light and dark terminals.
+# From the most important to the least; readable on light and dark terminals.
 MARKS = ("bold white on #2f6db5", "white on #5585bd", "black on #b9d0ec")
 
 
 class Commands(TyperGroup):
-    """Where every command's failure ends: one sentence on standard error, an exit code, no traceback."""
+    """Turns every command's failure into one sentence on standard error and an exit code, no traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         debug = bool(ctx.params.get("debug"))
@@ -48,7 +48,7 @@ class Commands(TyperGroup):
 
 
 def say(label: str, message: str, *, style: str) -> None:
-    """One line on standard error. The message is printed as it is: users' names may look like markup."""
+    """Print one line on standard error, without markup: users' names may look like it."""
     from rich.console import Console
     from rich.text import Text
 
@@ -57,7 +57,7 @@ def say(label: str, message: str, *, style: str) -> None:
 
 
 def note_ignored(columns: Sequence[str], by: str) -> None:
-    """`by`: the explainer or the model, which knows the other columns."""
+    """Say which columns `by`, the explainer or the model, does not know."""
     if columns:
         from l2x.errors import some
 
@@ -65,7 +65,7 @@ def note_ignored(columns: Sequence[str], by: str) -> None:
 
 
 def highlighted(pieces: Sequence[Piece], k: int, *, colour: bool = True) -> Text:
-    """A text with what was selected in colours by rank; without colours, in «guillemets»."""
+    """A text with its selected pieces in colours by rank; without colours, in «guillemets»."""
     from rich.text import Text
 
     line = Text()
@@ -88,41 +88,30 @@ def _sentence(error: Exception) -> str:
         return f"{error.strerror}: '{error.filename}'" if error.filename else error.strerror
     if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
         return str(error)
-    return f"{type(error).__name__}: {error} (not expected here; l2x --debug shows where)"
+    return f"{type(error).__name__}: {error} (unexpected; l2x --debug shows where)"
 
 
 @contextmanager
 def rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on standard error that shows rows and rows per second, from the first report on."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    """A progress bar on standard error that also shows rows, and rows per second since the first report."""
+    from l2x.foundations.progress import progress_bar
 
-    bar = Progress(
-        TextColumn("explaining"),
-        BarColumn(bar_width=24),
-        TaskProgressColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
-        disable=not visible,
-    )
-    task = bar.add_task("explaining", total=1.0, note="")
     first: tuple[float, int] | None = None
+    with progress_bar("explaining", 1.0, visible=visible) as advance:
 
-    def report(rows: int, share: float) -> None:
-        nonlocal first
-        now = time.perf_counter()
-        began, before = first = first or (now, rows)
-        speed = (rows - before) / max(now - began, 1e-9)
-        bar.update(task, completed=share, note=f"{rows:,} rows, {speed:,.0f} rows/s")
+        def report(rows: int, share: float) -> None:
+            nonlocal first
+            now = time.perf_counter()
+            began, before = first = first or (now, rows)
+            speed = (rows - before) / max(now - began, 1e-9)
+            advance(share, f"{rows:,} rows, {speed:,.0f} rows/s")
 
-    with bar:
         yield report
 
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Warnings as one line on standard error, without the line of code that raised them."""
+    """Print warnings as one line on standard error, without the line of code that raised them."""
 
     def show(message: Warning | str, *where: object, **more: object) -> None:
         say("warning:", str(message), style="bold yellow")
@@ -134,7 +123,7 @@ def _short_warnings() -> Iterator[None]:
 
 @contextmanager
 def _tidy_termination() -> Iterator[None]:
-    """SIGTERM as an exit that Python sees, so that temporary files go away on the way out."""
+    """Turn SIGTERM into SystemExit, so that temporary files are deleted on the way out."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

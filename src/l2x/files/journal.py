@@ -1,11 +1,11 @@
-"""What a long run has done so far, beside its target: started again, the same run goes on from there.
+"""The results of an unfinished run, kept beside its target: the same run, started again, resumes from them.
 
     <target>.parts/
-        run.json        what was asked: a run that asks anything else starts anew
-        0000.arrows     the results of the first session, in order: an Arrow stream
+        run.json        what was asked; a run that asks anything else starts over
+        0000.arrows     the results of the first session, in order, as an Arrow stream
         0001.arrows     those of the next, ...
 
-A result of which only a part reached the disk does not count. The folder goes when the run succeeds.
+A result that was only partly written is ignored. The folder is deleted when the run succeeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Append = Callable[[pa.RecordBatch], None]
 
 
 class Journal:
-    """Results of the run that `asked` describes, for `target`; an older run's are forgotten."""
+    """Results for `target` of the run that `asked` describes; those of any other run are deleted."""
 
     def __init__(self, target: Path, asked: dict[str, Any]) -> None:
         self.folder = target.with_name(f"{target.name}.parts")
@@ -35,27 +35,25 @@ class Journal:
 
     @contextmanager
     def opened(self) -> Iterator[Append]:
-        """The folder is this process's own, and `append(result)` adds to it, until the block ends.
+        """Claim the folder for this process until the block ends; `append(result)` adds to it.
 
-        It stays if the block is interrupted, and goes if it ends well, or because the input has to be mended,
-        which makes another run of it.
+        The folder is deleted on success, and on an InputError: with other input it is another run. After
+        anything else - an interruption, a full disk - it stays, unless it holds no results.
         """
-        self._check_place()
+        self._check_folder()
         self.folder.mkdir(exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             _claim(lock, self.folder)
-            for path in self.folder.glob(".*" if self._is_ours() else "*"):  # hidden: a killed writer's
-                if path.name != "lock":
-                    path.unlink()
-            write_atomically(self.description, json.dumps(self.asked, indent=1).encode())
             try:
+                self._tidy()
+                write_atomically(self.description, json.dumps(self.asked, indent=1).encode())
                 with _Segment(self.folder / f"{len(self._segments()):04}.arrows") as segment:
                     yield segment.append
             except BaseException as error:
                 if isinstance(error, InputError) or not self._segments():
-                    self._discard()
+                    self._delete()
                 raise
-            self._discard()
+            self._delete()
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """Everything that earlier sessions of an opened journal finished, in order."""
@@ -64,25 +62,33 @@ class Journal:
                 with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
                     yield from stream
             except (pa.ArrowInvalid, OSError):
-                continue  # the end that was being written when the session was killed
+                continue  # the session ended while it wrote its last result
 
-    def _check_place(self) -> None:
-        """Nothing that is not a journal is touched."""
-        strange = self.folder.exists() and not self.folder.is_dir()
-        if not strange and self.folder.is_dir() and not self.description.exists():
-            strange = any(path.name != "lock" for path in self.folder.iterdir())
-        if strange:
+    def _check_folder(self) -> None:
+        """Refuse to touch anything that is not a journal."""
+        if not self.folder.exists():
+            return
+        is_journal = self.folder.is_dir() and (
+            self.description.exists() or all(path.name == "lock" for path in self.folder.iterdir())
+        )
+        if not is_journal:
             raise InputError(
                 f"'{self.folder}', where unfinished results are kept, is something else; move it."
             )
 
-    def _discard(self) -> None:
+    def _tidy(self) -> None:
+        """Delete another run's results; of this run, the hidden files that a killed writer left."""
+        for path in self.folder.glob(".*" if self._is_same_run() else "*"):
+            if path.name != "lock":
+                path.unlink()
+
+    def _delete(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _segments(self) -> list[Path]:
         return sorted(self.folder.glob("*.arrows"))
 
-    def _is_ours(self) -> bool:
+    def _is_same_run(self) -> bool:
         try:
             return bool(json.loads(self.description.read_text()) == self.asked)
         except (OSError, ValueError):
@@ -90,7 +96,7 @@ class Journal:
 
 
 class _Segment:
-    """One session's results; the file appears with the first of them."""
+    """The results of one session; the file appears with the first of them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,13 +113,14 @@ class _Segment:
         self.stream.write_batch(batch)
 
     def __exit__(self, *error: object) -> None:
+        # The stream stays without its end mark, which readers can do without: after a result that was only
+        # partly written, the mark would be read as the rest of it; and on a full disk it cannot be written.
         if self.file is not None:
-            self.stream.close()
             self.file.close()
 
 
 def _claim(lock: IO[str], folder: Path) -> None:
-    """Two runs into one target would mix their results; the lock ends with its process."""
+    """Two runs with one target would mix their results; the lock ends with its process."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -122,5 +129,5 @@ def _claim(lock: IO[str], folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise InputError(
-            f"Another run is at work in '{folder}'; wait for it, or choose another OUT."
+            f"Another run is at work in '{folder}'; wait for it, or choose another target."
         ) from error

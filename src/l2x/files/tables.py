@@ -14,16 +14,19 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from l2x.errors import InputError, some
+from l2x.features.reading import reading_of
+from l2x.features.view import View
+from l2x.files.sample import sample_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Format = Literal["csv", "parquet"]
-# The categories, in text, that are known of columns.
+# By column, the categories that are known; they are texts.
 Categories = Mapping[str, Collection[str]]
 
-# Rows at a time: enough that the overhead of one batch is lost in its work, fewer where rows are wide,
-# so that a batch of float64 stays below 8 MiB.
+# Rows at a time: enough to make the overhead of a batch negligible, fewer where rows are wide, so that a
+# batch of float64 stays below 8 MiB.
 BATCH_ROWS = 32_768
 BATCH_CELLS = 1 << 20
 # Bytes of CSV parsed at a time; pyarrow guesses the columns' types from the first block.
@@ -33,11 +36,11 @@ PARQUET_BUFFER = 1 << 16
 
 
 class Table:
-    """A CSV or Parquet file, or a text in each line of a .txt file, opened to read columns in batches.
+    """A CSV or Parquet file, or a .txt file with one text per line, read by columns in batches.
 
     Attributes
     ----------
-    columns : the names of its columns, without those that only hold a pandas index
+    columns : the names of its columns, without those that hold a pandas index
     index_columns : names of columns that pandas wrote for its index; they can be read, but are not data
     rows : how many rows it has; None for CSV, which does not say
     """
@@ -68,7 +71,7 @@ class Table:
 
     @property
     def text_columns(self) -> list[str]:
-        """Those of its columns that hold texts."""
+        """The columns that hold texts."""
         if self.format == "txt":
             return self.columns
         types = {name: self._schema.field(name).type for name in self.columns}
@@ -76,15 +79,17 @@ class Table:
 
     @property
     def integer_columns(self) -> list[str]:
-        """Those that hold integers; in a CSV, as far as its first block says."""
+        """The columns that hold integers; in a CSV, judged by its first block."""
         return [name for name in self.columns if pa.types.is_integer(self._schema.field(name).type)]
 
-    def require(self, names: Iterable[str], option: str) -> None:
-        """Every name must be a column: an option with a typing mistake must not pass in silence."""
+    def require(self, names: Iterable[str], purpose: str) -> None:
+        """Every name must be a column: typos are errors. `purpose` is a verb: what is wanted of them."""
         known = [*self.columns, *self.index_columns]
         for name in names:
             if name not in known:
-                raise InputError(f"{option} {name}: '{self.path}' has no such column; it has {some(known)}.")
+                raise InputError(
+                    f"Cannot {purpose} '{name}': the columns of '{self.path}' are {some(known)}."
+                )
 
     def batches(
         self,
@@ -95,23 +100,27 @@ class Table:
         batch_rows: int | None = None,
         skip: int = 0,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in order, after the first `skip`, at most `batch_rows` at a time, with `columns` and then
-        `text`.
+        """The rows in file order, after the first `skip`, at most `batch_rows` at a time.
 
-        Columns in `text` are copied, not computed with: from a CSV they come as the characters in the
-        file, so that 007 stays 007. In the others an empty field, NA and the like are missing cells, and
-        those in `categories` are texts, whatever they look like; a category that is known is never missing.
+        A batch has `columns`, then `text`. Those in `text` are copied, not computed with: from a CSV they
+        come as the characters in the file, so that 007 stays 007. In the others an empty field, NA and the
+        like are missing cells. Those in `categories` are texts, whatever they look like, and a known category
+        is never a missing cell.
         """
         wanted = list(dict.fromkeys([*columns, *text]))
         batch_rows = batch_rows or max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(wanted))))
         with _reading(self.path):
-            blocks = self._blocks(wanted, set(text) - set(columns), categories or {}, batch_rows, skip)
+            copied = set(text) - set(columns)
+            if self.format == "parquet":
+                blocks = self._parquet_blocks(wanted, copied, batch_rows, skip)
+            else:
+                blocks = self._csv_blocks(wanted, copied, categories or {}, skip)
             for batch in blocks:
                 for start in range(0, len(batch), batch_rows):
                     yield batch.slice(start, batch_rows)
 
     def share_read(self, rows: int) -> float:
-        """How much of the file is behind us after `rows` rows, for a progress bar."""
+        """The share of the file that is read after `rows` rows, for a progress bar."""
         if self.rows is not None:
             return rows / max(1, self.rows)
         if self._source is None or self._source.closed:
@@ -119,29 +128,31 @@ class Table:
         share: float = self._source.tell() / self._source.size()
         return share
 
-    def _blocks(
-        self, wanted: list[str], text: set[str], categories: Categories, batch_rows: int, skip: int
+    def _parquet_blocks(
+        self, wanted: list[str], copied: set[str], batch_rows: int, skip: int
     ) -> Iterator[pa.RecordBatch]:
-        if self.format == "parquet":
-            # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
-            with pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
-                first = 0  # row groups that are skipped whole need not be read
-                while first < file.num_row_groups and skip >= file.metadata.row_group(first).num_rows:
-                    skip -= file.metadata.row_group(first).num_rows
-                    first += 1
-                groups = range(first, file.num_row_groups)
-                decimal = [name for name in wanted if name not in text and self._is_decimal(name)]
-                for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
-                    yield _with_floats(batch.select(wanted).slice(skip), decimal)
-                    skip = max(0, skip - len(batch))
-            return
-        as_text = text | set(categories)
+        decimals = [name for name in wanted if name not in copied and self._is_decimal(name)]
+        # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
+        with pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
+            first = 0  # row groups that are skipped entirely need not be read
+            while first < file.num_row_groups and skip >= file.metadata.row_group(first).num_rows:
+                skip -= file.metadata.row_group(first).num_rows
+                first += 1
+            groups = range(first, file.num_row_groups)
+            for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
+                yield _with_floats(batch.select(wanted).slice(skip), decimals)
+                skip = max(0, skip - len(batch))
+
+    def _csv_blocks(
+        self, wanted: list[str], copied: set[str], categories: Categories, skip: int
+    ) -> Iterator[pa.RecordBatch]:
+        as_text = copied | set(categories)
         types = {name: _csv_type(self._schema.field(name).type, name in as_text) for name in wanted}
         options = pa.csv.ConvertOptions(include_columns=wanted, column_types=types)
         gaps = {
             name: pa.array([cell for cell in options.null_values if cell not in categories.get(name, ())])
             for name in wanted
-            if pa.types.is_string(types[name]) and name not in text
+            if pa.types.is_string(types[name]) and name not in copied
         }
         with pa.OSFile(str(self.path)) as source:
             self._source = source
@@ -154,14 +165,50 @@ class Table:
         return bool(pa.types.is_decimal(self._schema.field(name).type))
 
 
+def read_training_rows(
+    table: Table,
+    view: View,
+    *,
+    rows: int,
+    seed: int,
+    known: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    column: str | None = None,
+) -> pd.DataFrame:
+    """At most `rows` rows, drawn at random, of the columns that `view` is to be fitted on.
+
+    For texts that is one column: `column`, or the only one that holds texts. For other views it is those that
+    the model was fitted on, `known`, if the table has them all, and otherwise every column but `drop`.
+    """
+    table.require(drop, "drop")
+    one_text = reading_of(view).one_text
+    columns = [text_column(table, column, others=drop)] if one_text else known_columns(table, known, drop)
+    return read_sample(table, columns, rows, seed=seed, as_text=one_text)
+
+
 def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
-    """The table's columns without the dropped ones; just the `known` ones if they are all there."""
+    """The table's columns except `drop`; only the `known` ones if all of them are there."""
     columns = [name for name in table.columns if name not in drop]
     if known and set(known) <= set(columns):
         columns = list(known)
     if not columns:
         raise InputError(f"No column of '{table.path}' is left to explain with.")
     return columns
+
+
+def text_column(table: Table, column: str | None, *, others: Sequence[str] = ()) -> str:
+    """The column that holds the texts: `column`, or the only one of texts that is not among `others`."""
+    if column is not None:
+        table.require([column], "read")
+        return column
+    found = [name for name in table.text_columns if name not in others]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(f"'{table.path}' has no column of texts; name the one to read as `column`.")
+    raise InputError(
+        f"'{table.path}' has {len(found)} columns of texts: {some(found)}; name the one to read as `column`."
+    )
 
 
 def read_sample(
@@ -175,7 +222,8 @@ def read_sample(
 ) -> pd.DataFrame:
     """At most `rows` rows, drawn at random, in memory that does not grow with the table.
 
-    Of a CSV, as pandas would have read them: models are picky about integers and about what is missing.
+    From a CSV they come as pandas would have read them: models depend on integers being integers and on what
+    stands for a missing cell. `as_text` reads all columns as texts; `categories` are as in `Table.batches`.
     """
     batches = table.batches((), text=columns) if as_text else table.batches(columns, categories=categories)
     frame: pd.DataFrame = sample_rows(batches, rows, seed=seed).to_pandas(ignore_metadata=True)
@@ -193,41 +241,7 @@ def _all_whole(column: pd.Series[Any]) -> bool:
     if column.dtype != np.float64:
         return False
     values = column.to_numpy()
-    return bool(((values % 1 == 0) & (np.abs(values) <= 2**53)).all())  # above, floats are no exact integers
-
-
-def sample_rows(batches: Iterable[pa.RecordBatch], n: int, *, seed: int) -> pa.Table:
-    """n rows at random (all, if there are fewer) in file order, in one pass that holds some 2 n at most.
-
-    Every row gets a random key and the n smallest keys stay, so that each subset of n is equally likely.
-    """
-    rng = np.random.default_rng(seed)
-    kept: list[pa.RecordBatch] = []
-    keys: list[np.ndarray[Any, Any]] = []
-    limit, held = np.inf, 0
-    for batch in batches:
-        key = rng.random(len(batch))
-        inside = np.flatnonzero(key < limit)
-        kept.append(batch if len(inside) == len(batch) else batch.take(pa.array(inside)))
-        keys.append(key[inside])
-        held += len(inside)
-        if held > 2 * n:
-            table, key = _smallest(kept, keys, n)
-            kept, keys, limit, held = table.to_batches(), [key], key.max(), n
-    if not held:
-        raise InputError("The table has no rows.")
-    return _smallest(kept, keys, n)[0]
-
-
-def _smallest(
-    kept: list[pa.RecordBatch], keys: list[np.ndarray[Any, Any]], n: int
-) -> tuple[pa.Table, np.ndarray[Any, Any]]:
-    """The rows with the n smallest keys, in their order, and the keys."""
-    table, key = pa.Table.from_batches(kept), np.concatenate(keys)
-    if len(key) <= n:
-        return table, key
-    chosen = np.sort(np.argpartition(key, n - 1)[:n])
-    return table.take(pa.array(chosen)).combine_chunks(), key[chosen]
+    return bool(((values % 1 == 0) & (np.abs(values) <= 2**53)).all())  # larger floats are inexact
 
 
 def format_of(path: Path) -> Format:
@@ -240,24 +254,24 @@ def format_of(path: Path) -> Format:
 
 
 def _csv_options(kind: str) -> dict[str, Any]:
-    if kind == "txt":  # one column, whatever stands in a line: what separates columns in it is no text
+    if kind == "txt":  # one column, whatever a line holds: its separator does not occur in text
         lines = pa.csv.ParseOptions(delimiter="\x1f", quote_char=False, ignore_empty_lines=False)
         names = pa.csv.ReadOptions(block_size=CSV_BLOCK, column_names=["text"])
         return {"read_options": names, "parse_options": lines}
-    # Texts may have several lines, in quotes.
+    # A quoted text may have several lines.
     quoted = pa.csv.ParseOptions(newlines_in_values=True)
     return {"read_options": pa.csv.ReadOptions(block_size=CSV_BLOCK), "parse_options": quoted}
 
 
 def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
-    """The guess comes from the first block: a later one may have 0.5 where it saw only integers or gaps."""
+    """The guess is from the first block: where that has only integers or gaps, a later one may have 0.5."""
     if as_text:
         return pa.string()
     return pa.float64() if pa.types.is_integer(guessed) or pa.types.is_null(guessed) else guessed
 
 
 def _with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Columns of decimals are numbers to compute with; pandas would make objects of them."""
+    """Columns of decimals as numbers to compute with; pandas would make objects of them."""
     for name in names:
         cells = batch.column(name).cast(pa.float64())
         batch = batch.set_column(batch.schema.get_field_index(name), name, cells)
@@ -265,7 +279,7 @@ def _with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def _with_gaps(batch: pa.RecordBatch, gaps: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """Texts that stand for a missing cell become nulls, column by column; pyarrow itself does all or none."""
+    """Texts that stand for a missing cell become nulls; pyarrow itself does this for all columns or none."""
     for name, spellings in gaps.items():
         cells = batch.column(name)
         missing = pc.is_in(cells, value_set=spellings)

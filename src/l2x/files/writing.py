@@ -1,4 +1,4 @@
-"""Results on disk, CSV and Parquet: written a batch at a time, and whole or not at all."""
+"""Tables written to disk, CSV or Parquet: a batch at a time, and whole or not at all."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ GROUP_ROWS = 16 * BATCH_ROWS
 
 @contextmanager
 def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """`with table_writer(path) as write: write(batch)` - the file appears whole, when the block ends well.
+    """`with table_writer(path) as write: write(batch)`: the file appears when the block ends without error.
 
-    Until then it is in `folder`, by default that of `path`, and on the same disk.
+    Until then it is a temporary file in `folder`, which must be on the same disk; by default beside `path`.
     """
     kind = format_of(path)
     with replacing(path, folder=folder) as file:
         writer = _CsvWriter(file) if kind == "csv" else _ParquetWriter(file)
-        yield writer.write
-        writer.close()
+        try:
+            yield writer.write
+            writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
 
 
 class _ParquetWriter:
-    """Batches gather into row groups: every group costs its readers a piece of metadata and a seek."""
+    """Gathers batches into row groups: every group costs readers some metadata and a seek."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -53,24 +57,32 @@ class _ParquetWriter:
         if self.writer is not None:
             self.writer.close()
 
+    def abandon(self) -> None:
+        """pyarrow must not complete the file, which is about to be deleted, when it deletes its writer."""
+        if self.writer is not None:
+            self.writer.is_open = False
+
     def _flush(self) -> None:
         if not self.gathered:
             return
         if self.writer is None:
-            schema = self.gathered[0].schema
-            # Floats hardly repeat: a dictionary of them, and compression, only cost time. The least and the
-            # largest of each group, a quarter of the writing, help nobody to skip a group of results.
-            plain = [field.name for field in schema if pa.types.is_floating(field.type)]
-            results = [field.name for field in schema if pa.types.is_dictionary(field.type)] + plain
-            self.writer = pa.parquet.ParquetWriter(
-                self.file,
-                schema,
-                use_dictionary=[name for name in schema.names if name not in plain],
-                write_statistics=[name for name in schema.names if name not in results],
-                compression={name: "none" if name in plain else "snappy" for name in schema.names},
-            )
+            self.writer = _parquet_writer(self.file, self.gathered[0].schema)
         self.writer.write_table(pa.Table.from_batches(self.gathered))
         self.gathered, self.rows = [], 0
+
+
+def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Any:
+    """Floats hardly repeat: a dictionary of them, and compression, only cost time. Statistics (least and
+    largest of a row group) would be a quarter of the time, and nobody filters by features or scores."""
+    floats = [field.name for field in schema if pa.types.is_floating(field.type)]
+    features = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    return pa.parquet.ParquetWriter(
+        file,
+        schema,
+        use_dictionary=[name for name in schema.names if name not in floats],
+        write_statistics=[name for name in schema.names if name not in [*features, *floats]],
+        compression={name: "none" if name in floats else "snappy" for name in schema.names},
+    )
 
 
 class _CsvWriter:
@@ -87,10 +99,13 @@ class _CsvWriter:
         try:
             self.file.write(_csv_bytes(batch, quoting="none"))
         except pa.ArrowInvalid:
-            # pyarrow quotes every text or none: all of them where one holds a comma, quote or newline.
+            # pyarrow quotes every text or none: all where one of them holds a comma, a quote or a newline.
             self.file.write(_csv_bytes(batch, quoting="needed"))
 
     def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
         pass
 
 

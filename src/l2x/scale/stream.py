@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,16 +16,15 @@ import pyarrow as pa
 import torch
 
 from l2x.artifact import as_bytes
-from l2x.errors import InputError, some
+from l2x.errors import InputError, WriteError, some
 from l2x.explainer import Explainer, warn_unseen
 from l2x.explanation import Explanation
-from l2x.features.categories import Levels
-from l2x.features.texts import TextView
+from l2x.features.reading import TableReading, reading_of
 from l2x.files.journal import Journal
-from l2x.files.tables import Table
+from l2x.files.tables import Table, text_column
 from l2x.files.writing import table_writer
 
-# A batch's explanations, and how many of its rows held categories that are new to the explainer, per column.
+# The explanations of a batch, and per column how many of its rows hold a category that was not in training.
 Result = tuple[pa.RecordBatch, Mapping[str, int]]
 
 # Batches explained at a time, each by one thread: more would wait for the disk.
@@ -41,9 +40,9 @@ class BatchExplainer:
 
     Attributes
     ----------
-    columns : the features' columns, in the explainer's order; `match_columns` finds them
+    columns : the table's columns that are the features, in the explainer's order: see `match_columns`
     keep : columns that are copied, such as an id
-    k : how many features, the explainer's own if None
+    k : how many features; None for the explainer's own k
     """
 
     explainer: Explainer
@@ -52,14 +51,15 @@ class BatchExplainer:
     k: int | None = None
 
     @property
-    def of_texts(self) -> bool:
-        return isinstance(self.explainer.features_, TextView)
+    def reading(self) -> TableReading:
+        """How the explainer reads a table."""
+        return reading_of(self.explainer.features_)
 
     def batches(
         self, table: Table, batch_rows: int | None = None, *, skip: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """What `__call__` takes, in the order of the table, after the first `skip` rows."""
-        if self.of_texts:  # a text stays as it is, even if it looks like a number
+        """The rows of `table` after the first `skip`, in file order, as `__call__` takes them."""
+        if self.reading.one_text:  # a text stays as it is, even if it looks like a number
             texts = [*self.columns, *self.keep]
             return table.batches((), text=texts, batch_rows=batch_rows or TEXT_ROWS, skip=skip)
         known = text_categories(self.explainer, self.columns)
@@ -71,7 +71,7 @@ class BatchExplainer:
         return result
 
     def explained(self, batch: pa.RecordBatch) -> Result:
-        """The same without a warning."""
+        """The same, with the counts of new categories in place of a warning."""
         rows = pa.Table.from_batches([batch.select(list(self.columns))])
         explanation = self.explainer.explain_quietly(rows, k=self.k)
         selected = selection_columns(explanation)
@@ -103,12 +103,13 @@ def explain_table(
     workers: int | None = None,
     report: Callable[[int, float], None] = lambda rows, share: None,
 ) -> int:
-    """Explain every row of `table` into `target`; how many rows that were.
+    """Explain every row of `table` into `target`; returns the number of rows.
 
-    `target` appears when the last row is written; a failure leaves what was there. A run that was interrupted
-    goes on where it stopped when it is started again. `workers` batches, one per processor if None, are
-    explained at a time while the next are read and the last are written. `report` hears the rows done and
-    the share of the file read, first before any work.
+    `target` appears when the last row is written; a failure leaves what was there before. A run that was
+    interrupted, or could not write, resumes when it is started again. `workers` batches (by default one per
+    processor) are explained at a time, while the next are read and the last are written. `report` is called
+    with the rows done and the share of the file read: before any work, where the rows are those of earlier
+    sessions, and after each batch.
     """
     journal = Journal(target, explain.description(table))
     done = 0
@@ -120,59 +121,54 @@ def explain_table(
                 done += len(result)
             report(done, table.share_read(done))
             batches = explain.batches(table, batch_rows, skip=done)
-            with _side_by_side(explain, batches, first_row=done, workers=workers) as results:
+            with closing(_side_by_side(explain, batches, first_row=done, workers=workers)) as results:
                 for result, new in results:
                     append(result)
-                    write(result)
                     done += len(result)
+                    write(result)
                     unseen.update(new)
                     report(done, table.share_read(done))
             if not done:
                 raise InputError(f"'{table.path}' has no rows.")
-    except KeyboardInterrupt:
-        if not done:
+    except (KeyboardInterrupt, WriteError) as stop:
+        if not journal.folder.exists():
             raise
-        raise KeyboardInterrupt(
-            f"{done:,} explained rows are kept in '{journal.folder}'; the same command goes on from there."
-        ) from None
+        kept = f"{done:,} explained rows are kept in '{journal.folder}'; start the same again to resume."
+        raise type(stop)(f"{stop} {kept}".strip()) from stop
     warn_unseen(unseen)
     return done
 
 
-@contextmanager
 def _side_by_side(
     explain: BatchExplainer, batches: Iterator[pa.RecordBatch], *, first_row: int, workers: int | None
-) -> Iterator[Iterator[Result]]:
-    """Explain some batches at a time; results come in the order of the batches, and few of them wait."""
+) -> Generator[Result, None, None]:
+    """Explain `workers` batches at a time; results come in the order of the batches, and few of them wait."""
     workers = workers or min(os.cpu_count() or 1, MOST_WORKERS)
-
-    def explained(batch: pa.RecordBatch, start: int) -> Result:
-        try:
-            return explain.explained(batch)
-        except InputError as error:
-            # The explainer counts rows from the start of what it was given.
-            where = f" (Rows are counted from row {start} on.)" if start else ""
-            raise InputError(f"{error}{where}") from error
-
-    def results() -> Iterator[Result]:
-        start = first_row
-        waiting: deque[Future[Result]] = deque()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # small networks gain more from batches side by side
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="explain")
+    waiting: deque[Future[Result]] = deque()
+    try:
         for batch in batches:
-            waiting.append(pool.submit(explained, batch, start))
-            start += len(batch)
+            waiting.append(pool.submit(_explained_from, explain, batch, first_row))
+            first_row += len(batch)
             if len(waiting) > workers + 1:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small networks gain more from batches side by side
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="explain")
-    try:
-        yield results()
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
+
+
+def _explained_from(explain: BatchExplainer, batch: pa.RecordBatch, first_row: int) -> Result:
+    try:
+        return explain.explained(batch)
+    except InputError as error:
+        if not first_row:
+            raise
+        # The explainer counts rows from the start of what it was given.
+        raise InputError(f"{error} (Rows are counted from row {first_row} on.)") from error
 
 
 def match_columns(
@@ -183,83 +179,67 @@ def match_columns(
     keep: Sequence[str] = (),
     column: str | None = None,
 ) -> tuple[list[str], list[str]]:
-    """The table's columns that are the explainer's features, in its order, and those that nobody asked for.
+    """The table's columns that are the explainer's features, in its order; and those that are ignored.
 
-    Columns are found by name; where the explainer was fitted on an array, which has no names, by position.
-    An explainer of texts reads one: see `text_column`.
+    Columns are found by name; by position if the explainer was fitted on an array, which has no names. An
+    explainer of texts reads one column: `column`, or the only one of texts that is neither dropped nor kept.
     """
-    table.require(drop, "--drop")
-    table.require(keep, "--keep")
-    view = explainer.features_
-    if isinstance(view, TextView):
+    table.require(drop, "drop")
+    table.require(keep, "keep")
+    reading = reading_of(explainer.features_)
+    if reading.columns is None:  # one column of texts
         return [text_column(table, column, others=[*drop, *keep])], []
     if column is not None:
-        raise InputError(f"--column {column}: this explainer reads {view.d} columns, not one of texts.")
+        raise InputError(
+            f"column is '{column}', but this explainer reads {len(reading.columns)} columns, not a text."
+        )
     offered = [name for name in table.columns if name not in drop]
-    # Groups of columns have other names; names that are integers in pandas are texts in a file.
-    wanted = [str(name) for name in getattr(view, "column_names_", view.names_)]
-    missing = [name for name in wanted if name not in offered]
-    if missing and not getattr(view, "has_names_", True):
-        offered = [name for name in offered if name not in keep]
-        if len(offered) != len(wanted):
-            raise InputError(
-                f"The explainer was fitted on {len(wanted)} columns without names; '{table.path}' has "
-                f"{len(offered)}: {some(offered)}. Leave columns out with --drop."
-            )
-        return offered, []
+    missing = [name for name in reading.columns if name not in offered]
+    if missing and not reading.named:
+        return _by_position(reading.columns, table, [name for name in offered if name not in keep]), []
     if missing:
         raise InputError(
             f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
             f"it has {some(offered)}."
         )
-    return wanted, [name for name in offered if name not in wanted and name not in keep]
+    ignored = [name for name in offered if name not in reading.columns and name not in keep]
+    return list(reading.columns), ignored
+
+
+def _by_position(wanted: Sequence[str], table: Table, offered: list[str]) -> list[str]:
+    if len(offered) != len(wanted):
+        raise InputError(
+            f"The explainer was fitted on {len(wanted)} columns without names; '{table.path}' has "
+            f"{len(offered)}: {some(offered)}. Drop those that are not features."
+        )
+    return offered
 
 
 def text_categories(explainer: Explainer, columns: Sequence[str]) -> dict[str, Sequence[str]]:
-    """The categories that are texts to the explainer, by the table's column: in a CSV they may look like
+    """The categories that are texts to the explainer, by the table's `columns`: in a CSV they may look like
     numbers, times or booleans."""
-    view = getattr(explainer.features_, "columns_", explainer.features_)
-    levels: Mapping[int, Levels] = getattr(view, "levels_", {})
-    return {
-        columns[place]: level.values
-        for place, level in levels.items()
-        if all(isinstance(value, str) for value in level.values)
-    }
-
-
-def text_column(table: Table, column: str | None, *, others: Sequence[str] = ()) -> str:
-    """The column that holds the texts: the one that was asked for, or the only one of texts."""
-    if column is not None:
-        table.require([column], "--column")
-        return column
-    found = [name for name in table.text_columns if name not in others]
-    if len(found) != 1:
-        raise InputError(
-            f"'{table.path}' has {len(found)} columns of texts{': ' * bool(found)}{some(found)}; "
-            "say which one to read with --column."
-        )
-    return found[0]
+    known = reading_of(explainer.features_).categories
+    return {columns[position]: categories for position, categories in known.items()}
 
 
 def selection_columns(explanation: Explanation) -> dict[str, pa.Array]:
-    """What `Explanation.to_frame` gives, without a Python object for every cell where names are columns'."""
-    if isinstance(explanation.view, TextView):
-        return _selected_texts(explanation)
-    names = pa.array([str(name) for name in explanation.feature_names])
-    indices = explanation.indices
-    # (k, n): columns in one piece, which Arrow takes as they are
-    places = indices.T.astype(np.int32, order="C")
+    """What `Explanation.to_frame` has, as Arrow columns: null where a row has fewer than k features.
+
+    Names that all rows share are stored once, and no Python object is made for a cell.
+    """
+    k, indices, view = explanation.k, explanation.indices, explanation.view
+    own = None if view is None else view.names_in(explanation.inputs, indices)
+    # (k, n): Arrow takes columns without a copy if they are contiguous and have no mask
     scores = np.take_along_axis(explanation.scores, indices, axis=1).T.copy()
-    columns = {
-        f"feature_{j + 1}": pa.DictionaryArray.from_arrays(places[j], names) for j in range(explanation.k)
-    }
-    return columns | {f"score_{j + 1}": pa.array(scores[j]) for j in range(explanation.k)}
-
-
-def _selected_texts(explanation: Explanation) -> dict[str, pa.Array]:
-    """Words or sentences and their scores; nulls where a text has fewer than k."""
-    k, missing = explanation.k, ~explanation.selected
-    names = [[*row, *[None] * (k - len(row))] for row in explanation.names]
-    scores = np.take_along_axis(explanation.scores, explanation.indices, axis=1)
-    columns = {f"feature_{j + 1}": pa.array([row[j] for row in names], pa.string()) for j in range(k)}
-    return columns | {f"score_{j + 1}": pa.array(scores[:, j], mask=missing[:, j]) for j in range(k)}
+    missing = np.isneginf(scores)
+    masks = missing if missing.any() else [None] * k
+    if own is None:
+        names = pa.array([str(name) for name in explanation.feature_names])
+        codes = indices.T.astype(np.int32, order="C")
+        features = [
+            pa.DictionaryArray.from_arrays(pa.array(codes[j], mask=masks[j]), names) for j in range(k)
+        ]
+    else:
+        features = [pa.array(own[:, j], pa.string(), mask=masks[j]) for j in range(k)]
+    columns = {f"feature_{j + 1}": features[j] for j in range(k)}
+    return columns | {f"score_{j + 1}": pa.array(scores[j], mask=masks[j]) for j in range(k)}

@@ -1,0 +1,119 @@
+"""How the command line talks: tracebacks only on request, real exit codes, Ctrl-C, closed pipes, progress."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import typer
+from command_line import Folder
+from typer.testing import CliRunner
+
+from l2x.cli import app
+from l2x.cli.terminal import Commands, note_ignored, rows_bar
+
+COMMAND = [sys.executable, "-m", "l2x.cli"]
+
+
+def test_debug_shows_the_traceback(folder: Folder) -> None:
+    result = CliRunner().invoke(app, ["--debug", "explain", "no.l2x", "test.csv"])
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert "error: Cannot read 'no.l2x'" in result.stderr
+    result = CliRunner().invoke(app, ["explain", "no.l2x", "test.csv"], env={"L2X_DEBUG": "1"})
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "code"),
+    [
+        (ZeroDivisionError("oh [bold]no[/bold]"), "error: ZeroDivisionError: oh [bold]no[/bold] (unexp", 1),
+        (PermissionError(13, "Permission denied", "a.csv"), "error: Permission denied: 'a.csv'", 1),
+        (KeyboardInterrupt(), "interrupted: nothing was written.", 130),
+        (typer.Exit(3), "", 3),
+    ],
+)
+def test_any_failure_is_one_sentence(error: BaseException, said: str, code: int) -> None:
+    other = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
+
+    @other.callback()
+    def main() -> None:
+        """A group, as ours is."""
+
+    @other.command()
+    def fail() -> None:
+        warnings.warn("take care", stacklevel=2)
+        raise error
+
+    result = CliRunner().invoke(other, ["fail"])
+    assert result.exit_code == code
+    assert result.stderr.startswith(f"warning: take care\n{said}")
+    assert "Traceback" not in result.output
+
+
+def test_as_a_process(folder: Folder) -> None:
+    """Real exit codes, the current folder on the path, and Ctrl-C while the model is thinking."""
+    Path("cli_slow.py").write_text(
+        "import time\nfrom pathlib import Path\n"
+        "def model(frame):\n    Path('thinking').touch()\n    time.sleep(60)\n"
+    )
+    arguments = ["fit", "cli_slow:model", "test.csv", "--drop", "id", "--k", "1", "-o", "slow.l2x"]
+    slow = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
+    failed = subprocess.run([*COMMAND, "explain", "no.l2x", "test.csv"], capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert failed.stderr == "error: Cannot read 'no.l2x': No such file or directory.\n"
+    assert failed.stdout == ""
+    deadline = time.monotonic() + 60
+    while not Path("thinking").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    slow.send_signal(signal.SIGINT)
+    _, error = slow.communicate(timeout=60)
+    assert slow.returncode == 130, error
+    assert "interrupted:" in error
+    assert "Traceback" not in error
+    assert not Path("slow.l2x").exists()
+
+
+def test_a_closed_pipe_is_not_a_failure_to_report(folder: Folder) -> None:
+    """As in `l2x explain ... | head -0`."""
+    arguments = ["explain", "tree.l2x", "test.csv", "--head", "200"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    process.wait(timeout=60)
+    assert error.startswith("note: columns that the explainer does not know")
+    assert len(error.splitlines()) == 1
+
+
+def test_the_bar_counts_rows_and_their_speed_since_it_began(capsys: pytest.CaptureFixture[str]) -> None:
+    with rows_bar(visible=True) as report:
+        report(1000, 0.1)
+        time.sleep(0.01)
+        report(3000, 1.0)
+    said = capsys.readouterr().err
+    assert "explaining" in said
+    assert "100%" in said
+    assert "3,000 rows, " in said
+    speed = float(said.partition("3,000 rows, ")[2].partition(" rows/s")[0].replace(",", ""))
+    assert 0 < speed <= 2000 / 0.01
+    with rows_bar(visible=False) as report:
+        report(1, 1.0)
+    assert capsys.readouterr().err == ""
+
+
+def test_columns_that_are_ignored_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    note_ignored([], "the model")
+    assert capsys.readouterr().err == ""
+    note_ignored([f"c{i}" for i in range(7)], "the model")
+    note = "note: columns that the model does not know are ignored: c0, c1, c2, c3, c4, ... (7 in all)\n"
+    assert capsys.readouterr().err == note
