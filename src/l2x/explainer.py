@@ -23,6 +23,7 @@ from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.matrix import unseen
 from l2x.features.view import View, checked_k
+from l2x.files.tables import Table, read_training_rows
 from l2x.fitting import fit_reader, fit_selector
 from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Gaussian, Likelihood
@@ -141,12 +142,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_compatible(value, sampler)
         features = self.features or Columns()
         if isinstance(X, str | Path):
-            from l2x.features.texts import TextView
-            from l2x.files.tables import Table, known_columns, read_sample
-
-            table = Table(Path(X))
-            columns = known_columns(table, black_box.columns)
-            X = read_sample(table, columns, rows, seed=self.seed, as_text=isinstance(features, TextView))
+            X = read_training_rows(
+                Table(Path(X)), features, known=black_box.columns, rows=rows, seed=self.seed
+            )
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         data = prepare(
             black_box, clone(features).fit(X), X, responses,

@@ -61,6 +61,7 @@ def explain(
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
     """
     from l2x.artifact import load
+    from l2x.features.view import checked_k
     from l2x.files.tables import Table, format_of
     from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import BatchExplainer, match_columns
@@ -68,7 +69,7 @@ def explain(
     explainer, table = load(file), Table(data)
     keep = list(dict.fromkeys(keep or []))
     columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep, column=column)
-    k = explainer.features_.checked_k(explainer.k if k is None else k)
+    k = checked_k(explainer.features_, explainer.k if k is None else k)
     if not quiet:
         note_ignored(ignored, "the explainer")
     batches = BatchExplainer(explainer, columns, keep=keep, k=k)

@@ -17,7 +17,8 @@ def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool
     from l2x.training import TrainingPlan
 
     view = view or Columns()
-    plan = replace(view.paper_plan if paper else view.plan, progress=progress)
+    recipe = view.recipes.paper if paper else view.recipes.ours
+    plan = replace(recipe.plan, progress=progress)
     if not quick:
         return plan
     if plan == TrainingPlan(progress=progress):

@@ -8,7 +8,6 @@ from functools import singledispatch
 
 from l2x.errors import InputError
 from l2x.features.columns import Columns
-from l2x.features.groups import ColumnGroups
 from l2x.features.texts import TextView
 from l2x.features.view import View
 
@@ -49,15 +48,10 @@ def _of_columns(view: Columns) -> TableReading:
     if not hasattr(view, "names_"):
         return TableReading(units="columns")
     # Names that are integers in pandas are texts in a file.
-    names = [str(name) for name in view.names_]
+    names = [str(name) for name in view.column_names_]
     texts = {
         position: levels.values
         for position, levels in view.levels_.items()
         if all(isinstance(value, str) for value in levels.values)
     }
     return TableReading(units="columns", columns=names, named=view.has_names_, categories=texts)
-
-
-@reading_of.register
-def _of_groups(view: ColumnGroups) -> TableReading:
-    return reading_of(view.columns_ if hasattr(view, "columns_") else Columns())

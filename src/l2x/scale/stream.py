@@ -11,18 +11,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import torch
 
 from l2x.artifact import as_bytes
 from l2x.errors import InputError, WriteError, some
 from l2x.explainer import Explainer, warn_unseen
-from l2x.explanation import Explanation
 from l2x.features.reading import TableReading, reading_of
 from l2x.files.journal import Journal
 from l2x.files.tables import Table, text_column
 from l2x.files.writing import table_writer
+from l2x.interop import arrow_columns
 
 # The explanations of a batch, and per column how many of its rows hold a category that was not in training.
 Result = tuple[pa.RecordBatch, Mapping[str, int]]
@@ -74,7 +73,7 @@ class BatchExplainer:
         """The same, with the counts of new categories in place of a warning."""
         rows = pa.Table.from_batches([batch.select(list(self.columns))])
         explanation = self.explainer.explain_quietly(rows, k=self.k)
-        selected = selection_columns(explanation)
+        selected = arrow_columns(explanation)
         kept = {name: batch.column(name) for name in self.keep}
         if clash := [name for name in kept if name in selected]:
             raise InputError(f"The kept column '{clash[0]}' has the name of a result; rename it first.")
@@ -220,26 +219,3 @@ def text_categories(explainer: Explainer, columns: Sequence[str]) -> dict[str, S
     numbers, times or booleans."""
     known = reading_of(explainer.features_).categories
     return {columns[position]: categories for position, categories in known.items()}
-
-
-def selection_columns(explanation: Explanation) -> dict[str, pa.Array]:
-    """What `Explanation.to_frame` has, as Arrow columns: null where a row has fewer than k features.
-
-    Names that all rows share are stored once, and no Python object is made for a cell.
-    """
-    k, indices, view = explanation.k, explanation.indices, explanation.view
-    own = None if view is None else view.names_in(explanation.inputs, indices)
-    # (k, n): Arrow takes columns without a copy if they are contiguous and have no mask
-    scores = np.take_along_axis(explanation.scores, indices, axis=1).T.copy()
-    missing = np.isneginf(scores)
-    masks = missing if missing.any() else [None] * k
-    if own is None:
-        names = pa.array([str(name) for name in explanation.feature_names])
-        codes = indices.T.astype(np.int32, order="C")
-        features = [
-            pa.DictionaryArray.from_arrays(pa.array(codes[j], mask=masks[j]), names) for j in range(k)
-        ]
-    else:
-        features = [pa.array(own[:, j], pa.string(), mask=masks[j]) for j in range(k)]
-    columns = {f"feature_{j + 1}": features[j] for j in range(k)}
-    return columns | {f"score_{j + 1}": pa.array(scores[j], mask=masks[j]) for j in range(k)}
