@@ -25,7 +25,7 @@ from l2x.errors import InputError
 from l2x.foundations.arrays import Array
 
 if TYPE_CHECKING:
-    from l2x.values import ConditionalModel
+    from l2x.conditional import ConditionalModel
 
 SetName = Literal["xor", "orange_skin", "nonlinear_additive", "switch"]
 Variant = Literal["paper", "code"]
@@ -85,7 +85,7 @@ class SyntheticModel:
 
     def conditional(self, *, rows: int = 1000, seed: int = 0) -> ConditionalModel:
         """P(y | x_S) for any S: features are independent, so an average over many fresh rows is exact."""
-        from l2x.values import ConditionalModel
+        from l2x.conditional import ConditionalModel
 
         return ConditionalModel(self, self.draw(rows, seed=seed).X)
 
