@@ -67,10 +67,9 @@ def forms(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     """Six words in every form, and no source."""
     paths = [form(tmp_path / form.__name__) for form in FORMS]
     monkeypatch.setattr(module, "PACKAGE", replace(module.PACKAGE, md5=md5(paths[2].read_bytes())))
-    for name, content in module.convert(paths[0]).items():
-        constant = "WORDS" if name == "words.txt" else "VECTORS"
-        monkeypatch.setattr(module, constant, replace(getattr(module, constant), md5=md5(content)))
-    monkeypatch.setattr(module, "sources", list)
+    contents = module.convert(paths[0])
+    files = [replace(file, md5=md5(contents[file.name])) for file in module.GLOVE.files]
+    monkeypatch.setattr(module, "GLOVE", replace(module.GLOVE, files=files, sources=[]))
     return paths
 
 

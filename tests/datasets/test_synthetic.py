@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.datasets import SETS, SyntheticModel, synthetic
+from l2x.datasets import SETS, synthetic
 
 VARIANTS = ("paper", "code")
 
@@ -36,16 +36,17 @@ def test_formulas_by_hand() -> None:
     x[0, :4] = [0.3, -2.0, 1.0, 0.5]
     paper = -100 * np.sin(0.6) + 4.0 + 1.0 + np.exp(-0.5)
     code = -100 * np.sin(0.06) + 2.0 + 1.0 + np.exp(-0.5) - 2.4
-    assert SyntheticModel("nonlinear_additive", "paper").logit(x) == pytest.approx(paper)
-    assert SyntheticModel("nonlinear_additive", "code").logit(x) == pytest.approx(code)
-    assert SyntheticModel("xor").logit(x) == pytest.approx(-0.6)
-    assert SyntheticModel("orange_skin").logit(x) == pytest.approx(0.09 + 4 + 1 + 0.25 - 4)
+    assert synthetic("nonlinear_additive", 1, variant="paper").model.logit(x) == pytest.approx(paper)
+    assert synthetic("nonlinear_additive", 1, variant="code").model.logit(x) == pytest.approx(code)
+    assert synthetic("xor", 1).model.logit(x) == pytest.approx(-0.6)
+    assert synthetic("orange_skin", 1).model.logit(x) == pytest.approx(0.09 + 4 + 1 + 0.25 - 4)
 
 
 def test_switch_branches() -> None:
     up = np.array([[3.0, *([0.0] * 8), -3.0]])
-    assert SyntheticModel("switch", "paper").truth(up)[0].nonzero()[0].tolist() == [0, 1, 2, 3, 4]
-    assert SyntheticModel("switch", "code").truth(up)[0].nonzero()[0].tolist() == [4, 5, 6, 7, 9]
+    paper, code = (synthetic("switch", 1, variant=variant).model for variant in VARIANTS)
+    assert paper.truth(up)[0].nonzero()[0].tolist() == [0, 1, 2, 3, 4]
+    assert code.truth(up)[0].nonzero()[0].tolist() == [4, 5, 6, 7, 9]
 
 
 def test_no_column_is_a_copy_of_another() -> None:
@@ -65,3 +66,13 @@ def test_unknown_names() -> None:
         synthetic("moons", 10)
     with pytest.raises(l2x.InputError, match="'paper' or 'code'"):
         synthetic("xor", 10, variant="book")
+
+
+def test_the_conditional_model_is_the_truth_where_everything_is_shown() -> None:
+    """P(y | x_S) is P(y|x) for all features, and the same for every row for none of them."""
+    data = synthetic("xor", 50, seed=4)
+    exact = data.model.conditional(rows=200)
+    everything, certain = np.ones_like(data.truth), np.tile([0.0, 1.0], (50, 1))
+    assert np.allclose(exact.log_q(data.X, everything, certain), np.log(data.model(data.X)[:, 1]))
+    nothing = exact.log_q(data.X, ~everything, certain)
+    assert np.allclose(nothing, nothing[0])

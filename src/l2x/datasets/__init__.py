@@ -3,7 +3,7 @@
 from l2x.datasets.adult import AdultData, adult
 from l2x.datasets.glove import glove
 from l2x.datasets.imdb import TextData, imdb
-from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseModel, invase
+from l2x.datasets.invase import INVASE_SETS, invase
 from l2x.datasets.mnist import ImageData, mnist, small_digits
 from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, synthetic
 
@@ -12,8 +12,6 @@ __all__ = [
     "SETS",
     "AdultData",
     "ImageData",
-    "InvaseData",
-    "InvaseModel",
     "SyntheticData",
     "SyntheticModel",
     "TextData",

