@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.evaluation.choose_k import some_sizes
+from l2x.evaluation.choose_k import candidate_sizes
 
 
 class Counting:
@@ -53,10 +53,10 @@ def test_an_explainers_own_q(fitted: l2x.Explainer, table: np.ndarray, tmp_path:
 
 
 def test_sizes_end_at_d() -> None:
-    assert some_sizes(3) == [1, 2, 3]
-    assert some_sizes(400)[0] == 1
-    assert some_sizes(400)[-1] == 400
-    assert len(some_sizes(400)) <= 16
+    assert candidate_sizes(3) == [1, 2, 3]
+    assert candidate_sizes(400)[0] == 1
+    assert candidate_sizes(400)[-1] == 400
+    assert len(candidate_sizes(400)) <= 16
 
 
 def test_wrong_share() -> None:

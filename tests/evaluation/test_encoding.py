@@ -8,7 +8,7 @@ from models import one_column
 
 import l2x
 from l2x.evaluation import encode_meter, fit_judge, mask_only_accuracy
-from l2x.evaluation.encoding import read_places
+from l2x.evaluation.mask_only import mask_only_outputs
 from l2x.likelihood import Categorical, Gaussian
 from l2x.training import Phase
 from l2x.values import FittedValue
@@ -86,10 +86,13 @@ def test_selections_without_a_code_have_none(judge: FittedValue) -> None:
 def test_reading_places() -> None:
     masks = np.array([[True, False], [False, True]] * 20)
     answers = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]] * 20)
-    read = read_places(masks, answers, masks[:2], Categorical(3))
+    read = mask_only_outputs(masks, answers, masks[:2], Categorical(3))
     assert read.argmax(dim=1).tolist() == [0, 2]
     assert read.isfinite().all()
-    assert read_places(masks, answers[[0] * 40], masks[:2], Categorical(3)).argmax(dim=1).tolist() == [0, 0]
+    assert mask_only_outputs(masks, answers[[0] * 40], masks[:2], Categorical(3)).argmax(dim=1).tolist() == [
+        0,
+        0,
+    ]
     means = np.array([[1.0], [5.0]] * 20)
-    read = read_places(masks, means, masks[:2], Gaussian.of(means))
+    read = mask_only_outputs(masks, means, masks[:2], Gaussian.of(means))
     assert read[:, 0].tolist() == pytest.approx([-1, 1], abs=0.1)
