@@ -72,6 +72,11 @@ def report_card(
     judge : a fitted `l2x.evaluation.fit_judge`, if there is one already; it must not come from X_test
     training : how the judge is trained, by default as the view has it
     brief : only fidelity, judge and information; no probes are trained, and encoding is not checked
+    seed : of the judge, the probes, the bootstrap and chance
+
+    Returns
+    -------
+    A `ReportCard`: print it, save it as a page, or read `card.finding` and `card["judge"]["selection"]`.
     """
     subject = subject_of(explainers, X_test, k, name)
     _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)

@@ -23,8 +23,8 @@ TONES: dict[Finding, Tone] = {
 # What is set large at the top of the page: part, key, and what it says.
 FACTS = (
     ("judge", "selection", "independent judge: the model's answer from the selection"),
-    ("encoding", "share", "of the information about the answer is in the choice of features alone"),
-    ("information", "share", "of the information about the answer is in the selected values"),
+    ("encoding", "share", "of the information is in the choice of features, not in their values"),
+    ("information", "share", "of the information is in the selected values"),
 )
 
 
