@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -95,6 +96,11 @@ def back_in_the_folder(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.path)
 
 
+def values_of(card: dict[str, Any], part: str) -> dict[str, float]:
+    """The numbers of a part of a report card in JSON, without their intervals."""
+    return {key: estimate["value"] for key, estimate in card["parts"][part].items()}
+
+
 def test_fit_without_a_model_that_knows_its_columns_needs_drop(folder: Folder) -> None:
     sentence = folder.fails("fit", "cli_models:line", "train.parquet", "--k", 1, "-o", "line.l2x", "--quick")
     assert "Column 'id'" in sentence
@@ -106,16 +112,13 @@ def test_fit_without_a_model_that_knows_its_columns_needs_drop(folder: Folder) -
     assert explainer.classes_ is None
     assert explainer.features_.names_ == list("abcde")
     assert explainer.seed == 5
-    figures = json.loads(
-        folder.run(
-            "evaluate", "line.l2x", "cli_models:line", "test.csv", "--json", "-q", "--judge", "--quick"
-        ).stdout
-    )
-    assert figures["measure"] == "posthoc_r2"
-    assert figures["captured_bits"] is None
-    assert figures["selection"] > 0.8 > figures["random_mean"]  # a alone explains 90 % of 3 a + b
-    assert figures["judge"]["selection"] > figures["judge"]["random_mean"]
-    assert "post-hoc R²" in folder.run("evaluate", "line.l2x", "cli_models:line", "test.csv").stdout
+    command = ("evaluate", "line.l2x", "cli_models:line", "test.csv", "--brief", "--quick", "-q")
+    card = json.loads(folder.run(*command, "--json").stdout)
+    assert card["task"] == "regression"
+    fidelity, judge = values_of(card, "fidelity"), values_of(card, "judge")
+    assert fidelity["mean"] > 0.8 > fidelity["random"]  # a alone explains 90 % of 3 a + b
+    assert judge["selection"] > judge["random"]
+    assert "post-hoc R²" in folder.run(*command).stdout
     Path("line.l2x").unlink()
 
 
@@ -132,21 +135,24 @@ def test_fit_an_onnx_model(folder: Folder) -> None:
         "fit", "model.onnx", "train.parquet", "--drop", "id", "--drop", "label", "--k", 2, "-o", "onnx.l2x",
         "--quick", "-q",
     )  # fmt: skip
-    figures = json.loads(folder.run("evaluate", "onnx.l2x", "model.onnx", "test.csv", "--json", "-q").stdout)
-    assert figures["selection"] > 0.9
+    command = ("evaluate", "onnx.l2x", "model.onnx", "test.csv", "--brief", "--quick", "--json", "-q")
+    assert values_of(json.loads(folder.run(*command).stdout), "fidelity")["mean"] > 0.9
     Path("model.onnx").unlink()
     Path("onnx.l2x").unlink()
 
 
 def test_evaluate_tells_a_good_selection_from_a_random_one(folder: Folder) -> None:
-    arguments = ("evaluate", "tree.l2x", "cli_models:tree", "test.parquet", "--judge", "--quick", "-q")
-    figures = json.loads(folder.run(*arguments, "--json").stdout)
-    assert figures["rows"] == 100  # the other half taught the judge
-    assert figures["selection"] > 0.9 > figures["random_mean"] > figures["complement"]
-    assert 0 < figures["captured_bits"] <= figures["available_bits"] <= 1
-    assert figures["judge"]["selection"] > 0.9 > figures["judge"]["random_mean"]
-    assert figures["rows_per_second"] > 0
-    assert "can be gamed" in figures["note"]
+    command = ("evaluate", "tree.l2x", "cli_models:tree", "test.parquet", "--brief", "--quick", "-q")
+    card = json.loads(folder.run(*command, "--json").stdout)
+    origin = {"l2x": l2x.__version__, "explainer": "tree.l2x", "model": "cli_models:tree"}
+    assert card.items() >= (origin | {"data": "test.parquet", "k": 2, "features": 5}).items()
+    assert card["rows"] == 100  # the other half taught the judge
+    fidelity, judge, bits = (values_of(card, part) for part in ("fidelity", "judge", "information"))
+    assert fidelity["mean"] > 0.9 > fidelity["random"] > fidelity["mean_complement"]
+    assert judge["selection"] > 0.9 > judge["random"]
+    assert 0 < bits["captured"] <= bits["available"] <= 1
+    assert card["finding"] == "unchecked"
+    assert "can be gamed" in card["verdict"]
 
 
 def test_csv_and_parquet_of_one_table_are_one_table(folder: Folder, tmp_path: Path) -> None:
@@ -157,35 +163,61 @@ def test_csv_and_parquet_of_one_table_are_one_table(folder: Folder, tmp_path: Pa
     frame.to_csv(tmp_path / "t.csv", index=False)
     saved = tmp_path / "place.l2x"
     folder.run("fit", "cli_models:by_place", tmp_path / "t.parquet", "--k", 1, "-o", saved, "--quick", "-q")
-    figures, results = [], []
+    cards, results = [], []
     for kind in ("csv", "parquet"):
         data, out = tmp_path / f"t.{kind}", tmp_path / f"out.{kind}"
-        told = folder.run("evaluate", saved, "cli_models:by_place", data, "--json", "-q")
+        said = folder.run(
+            "evaluate", saved, "cli_models:by_place", data, "--json", "-q", "--brief", "--quick"
+        )
         folder.run("explain", saved, data, "-o", out, "-q")
-        found = json.loads(told.stdout)
-        figures.append({name: found[name] for name in ("selection", "complement", "captured_bits")})
+        cards.append(json.loads(said.stdout)["parts"])
         results.append(pd.read_csv(out) if kind == "csv" else pd.read_parquet(out))
-    assert figures[0] == figures[1]
+    assert cards[0] == cards[1]
     assert (results[0]["feature_1"] == results[1]["feature_1"].astype(str)).all()
 
 
-def test_evaluate_writes_a_report_card(folder: Folder) -> None:
-    arguments = ("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--quick", "-q", "--report")
-    said = folder.run(*arguments, "card.html").stdout
+def test_evaluate_prints_the_report_card_and_writes_a_page(folder: Folder) -> None:
+    command = ("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--quick", "-q", "--report")
+    said = folder.run(*command, "card.html").stdout
     assert "Report card" in said
     assert "encode-meter" in said
+    assert "rows per second" in said
+    assert said.endswith("report     card.html\n")
     assert "Independent judge" in (folder.path / "card.html").read_text()
-    found = json.loads(folder.run(*arguments, "card.html", "--json").stdout)["report_card"]
-    assert found["finding"] in ("none", "encodes", "uncertain")
-    assert set(found["parts"]) >= {"fidelity", "judge", "encoding", "information", "stability", "cost"}
-    assert "nowhere" in folder.fails(*arguments, "nowhere/card.html")
+    card = json.loads(folder.run(*command, "card.html", "--json").stdout)
+    assert card["finding"] in ("none", "encodes", "uncertain")
+    assert list(card["parts"]) == ["fidelity", "judge", "encoding", "information", "stability", "cost"]
+    assert "nowhere" in folder.fails(*command, "nowhere/card.html")
+    Path("card.html").unlink()
 
 
-def test_evaluate_in_words(folder: Folder) -> None:
-    said = folder.run("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--k", 5, "--rows", 50).stdout
-    assert "post-hoc accuracy     1.000" in said  # all five columns are the whole input
-    for part in ("k = 5 of 5", "everything else", "random columns", "bits", "per second", "gamed", "--judge"):
+def test_evaluate_fits_one_judge(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+
+    module = importlib.import_module("l2x.evaluation.report_card")
+    judges: list[int] = []
+
+    def counted(*given: object, **options: object) -> l2x.evaluation.FittedValue:
+        judges.append(1)
+        return fit_judge(*given, **options)
+
+    fit_judge = module.fit_judge
+    monkeypatch.setattr(module, "fit_judge", counted)
+    folder.run("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--quick", "-q", "--rows", 60)
+    assert judges == [1]
+
+
+def test_evaluate_in_brief(folder: Folder) -> None:
+    result = folder.run(
+        "evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--k", 5, "--rows", 50, "--brief", "--quick"
+    )
+    said = " ".join(result.stdout.split())
+    assert "the rest removed (mean) 1.000" in said  # all five columns are the whole input
+    for part in ("k = 5 of 5", "the selection removed", "random features", "bits", "judge", "can be gamed"):
         assert part in said
+    assert "encode-meter" not in said
+    assert "fitting the judge" in result.stderr
+    assert "fitting the probes" not in result.stderr
 
 
 ERRORS: dict[str, tuple[list[object], str]] = {

@@ -1,18 +1,24 @@
-"""Post-hoc accuracy and information: bounds that must hold."""
+"""Agreement with the model: bounds that must hold, of rows and of means."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
 from models import one_column
+from sklearn.metrics import r2_score
 
 import l2x
-from l2x.datasets import synthetic
-from l2x.evaluation import fit_judge, information, posthoc_accuracy, posthoc_r2
+from l2x.errors import InputError
+from l2x.evaluation import posthoc_accuracy, posthoc_r2
+from l2x.evaluation.agreement import r2, same_class, squared_errors
+
+RNG = np.random.default_rng(0)
 
 
-def select(scores: np.ndarray, k: int, view: l2x.Columns) -> l2x.Explanation:
-    return l2x.Explanation(scores, k, view.names_, view=view)
+def select(scores: np.ndarray, k: int, view: l2x.Columns | None) -> l2x.Explanation:
+    return l2x.Explanation(scores, k, [f"x{i}" for i in range(scores.shape[1])], view=view)
 
 
 def test_all_features_keep_every_answer(table: np.ndarray) -> None:
@@ -29,6 +35,25 @@ def test_the_right_feature_keeps_them_and_its_complement_does_not(table: np.ndar
         assert posthoc_accuracy(one_column, table, right, complement=True) < 0.7
 
 
+def test_without_a_view_columns_are_set_to_their_means(table: np.ndarray) -> None:
+    scores = RNG.random(table.shape)
+    with_view = posthoc_accuracy(one_column, table, select(scores, 2, l2x.Columns().fit(table)))
+    assert posthoc_accuracy(one_column, table, select(scores, 2, None)) == with_view
+
+
+def test_known_answers_are_not_asked_again(table: np.ndarray) -> None:
+    asked: list[int] = []
+
+    def counting(X: np.ndarray) -> np.ndarray:
+        asked.append(len(X))
+        return one_column(X)
+
+    explanation = select(RNG.random(table.shape), 2, None)
+    known = posthoc_accuracy(counting, table, explanation, responses=one_column(table))
+    assert sum(asked) == len(table)
+    assert known == posthoc_accuracy(one_column, table, explanation)
+
+
 def test_regression(table: np.ndarray) -> None:
     def model(X: np.ndarray) -> np.ndarray:
         return 3 * X[:, 2]
@@ -38,35 +63,30 @@ def test_regression(table: np.ndarray) -> None:
     right = select(scores, 1, l2x.Columns().fit(table))
     assert posthoc_r2(model, table, right) == pytest.approx(1)
     assert posthoc_r2(model, table, right, complement=True) == pytest.approx(0, abs=1e-6)
+    assert posthoc_r2(model, table, right, responses=model(table)) == pytest.approx(1)
+    assert np.isnan(posthoc_r2(lambda X: np.ones(len(X)), table, right))  # answers do not vary
 
 
-def test_information_of_everything_is_all_there_is() -> None:
-    data = synthetic("orange_skin", 400, seed=0)
-    q = data.model.conditional(rows=50)
-    everything = l2x.Explanation(np.zeros((400, 10)), 10, [f"x{i}" for i in range(10)])
-    bits = information(q, data.X, everything)
-    assert bits.captured == pytest.approx(bits.available, abs=1e-9)
-    assert 0 < bits.available < 1
-    assert bits.share == pytest.approx(1)
+def test_the_rows_must_be_those_explained(table: np.ndarray) -> None:
+    with pytest.raises(InputError, match="X has 3 rows, the explanation has 600"):
+        posthoc_accuracy(one_column, table[:3], select(table, 1, None))
 
 
-def test_a_true_subset_carries_more_than_noise() -> None:
-    data = synthetic("orange_skin", 400, seed=0)
-    q = data.model.conditional(rows=200)
-    true = l2x.Explanation(data.truth.astype(float), 4, [f"x{i}" for i in range(10)])
-    noise = l2x.Explanation(-data.truth.astype(float), 4, [f"x{i}" for i in range(10)])
-    good, bad = information(q, data.X, true), information(q, data.X, noise)
-    assert good.captured == pytest.approx(good.available, abs=1e-9)
-    # Noise says nothing: about 0 bits, within the error of 200 background rows.
-    assert bad.captured == pytest.approx(0, abs=0.02)
+def test_only_the_order_of_classes_counts() -> None:
+    answers = RNG.dirichlet(np.ones(3), size=50)
+    assert same_class(np.log(answers), answers).all()
+    assert not same_class(-answers, answers).any()
 
 
-def test_judge_knows_the_column(table: np.ndarray, tiny: l2x.TrainingPlan) -> None:
-    judge = fit_judge(one_column, table, 1, training=tiny)
-    mask = np.zeros(table.shape, dtype=bool)
-    blind = judge.probabilities(table, mask)
-    mask[:, 1] = True
-    seeing = judge.probabilities(table, mask)
-    labels = one_column(table).argmax(axis=1)
-    assert (seeing.argmax(axis=1) == labels).mean() > 0.9
-    assert np.ptp(blind[:, 0]) < 1e-5  # with nothing selected every row looks the same
+def test_r2_is_the_usual_one() -> None:
+    answers, guesses = RNG.normal(size=(50, 1)), RNG.normal(size=(50, 1))
+    error, spread = squared_errors(guesses, answers)
+    assert error.shape == spread.shape == (50,)
+    assert r2(error.mean(), spread.mean()) == pytest.approx(r2_score(answers, guesses))
+
+
+def test_r2_of_constant_answers_is_nan_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(r2(0.0, 0.0))
+        assert np.isnan(r2(np.ones(2), np.array([0.0, 1.0]))).tolist() == [True, False]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from operator import truediv
+
 import numpy as np
 import pytest
 
 from l2x.evaluation import Bootstrap, Estimate
-from l2x.evaluation.bootstrap import GROUPS
+from l2x.evaluation.agreement import r2
+from l2x.evaluation.bootstrap import GROUPS, number_or_none
 
 RNG = np.random.default_rng(0)
 
@@ -22,10 +25,18 @@ def test_the_interval_of_a_mean_is_two_standard_errors_wide(n: int) -> None:
 
 def test_a_ratio_of_the_same_rows_has_no_spread() -> None:
     rows = RNG.random(1000)
-    found = Bootstrap(1000).ratio(2 * rows, rows)
+    found = Bootstrap(1000).of_means(truediv, 2 * rows, rows)
     assert (found.value, found.low, found.high) == pytest.approx((2, 2, 2))
-    assert Bootstrap(1000).ratio(rows, rows, one_minus=True).value == pytest.approx(0)
-    assert np.isnan(Bootstrap(1000).ratio(rows, np.zeros(1000)).value)
+    assert Bootstrap(1000).of_means(r2, rows, rows).value == pytest.approx(0)
+    assert np.isnan(Bootstrap(1000).of_means(r2, rows, np.zeros(1000)).value)
+
+
+def test_draws_without_a_spread_leave_no_interval() -> None:
+    spread = np.zeros(20)
+    spread[0] = 1.0  # a third of all draws miss this row
+    found = Bootstrap(20).of_means(r2, np.zeros(20), spread)
+    assert found.value == 1
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -36,4 +47,15 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 def test_no_interval_is_none_in_json() -> None:
     assert Estimate(0.5).to_dict() == {"value": 0.5, "low": None, "high": None}
+    assert [number_or_none(x) for x in (1, np.float32(0.5), np.nan, np.inf)] == [1.0, 0.5, None, None]
+
+
+def test_as_it_is_printed() -> None:
     assert str(Estimate(0.5)) == "0.500"
+    assert str(Estimate(0.5, 0.4, 0.6)) == "0.500 [0.400, 0.600]"
+    assert Estimate(1234.5).text(0) == "1,234"
+    assert str(Estimate(float("nan"))) == "–"
+
+
+def test_other_units() -> None:
+    assert Estimate(1.0, 0.5, 2.0).scaled(2) == Estimate(2.0, 1.0, 4.0)

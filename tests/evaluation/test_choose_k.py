@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.evaluation.choose_k import some_sizes
+from l2x.evaluation.choose_k import candidate_sizes
 
 
 class Counting:
@@ -17,11 +17,13 @@ class Counting:
 
     def __init__(self, relevant: int) -> None:
         self.relevant = relevant
+        self.asked: list[int] = []
 
     def answers(self, X: Any) -> np.ndarray:
         return np.full((len(X), 2), 0.5)
 
     def log_q(self, X: Any, mask: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        self.asked.append(int(mask[0].sum()))
         return mask[:, : self.relevant].sum(axis=1) / max(1, self.relevant) - 5.0
 
 
@@ -45,6 +47,12 @@ def test_the_smallest_that_keeps_the_share(d: int, relevant: int, keep: float, k
     assert max(choice.shares) == pytest.approx(1)
 
 
+def test_every_size_is_measured_once() -> None:
+    value = Counting(37)
+    choice = l2x.choose_k(InOrder(), np.zeros((4, 300)), keep=1, value=value)
+    assert sorted(value.asked) == [0, *choice.sizes]
+
+
 def test_an_explainers_own_q(fitted: l2x.Explainer, table: np.ndarray, tmp_path: Path) -> None:
     choice = l2x.choose_k(fitted, table, keep=0.9)
     assert choice.k == 1  # one column decides
@@ -53,10 +61,10 @@ def test_an_explainers_own_q(fitted: l2x.Explainer, table: np.ndarray, tmp_path:
 
 
 def test_sizes_end_at_d() -> None:
-    assert some_sizes(3) == [1, 2, 3]
-    assert some_sizes(400)[0] == 1
-    assert some_sizes(400)[-1] == 400
-    assert len(some_sizes(400)) <= 16
+    assert candidate_sizes(3) == [1, 2, 3]
+    assert candidate_sizes(400)[0] == 1
+    assert candidate_sizes(400)[-1] == 400
+    assert len(candidate_sizes(400)) <= 16
 
 
 def test_wrong_share() -> None:
@@ -64,7 +72,7 @@ def test_wrong_share() -> None:
         l2x.choose_k(InOrder(), np.zeros((4, 3)), keep=95, value=Counting(1))
 
 
-def test_nothing_told_by_any_number() -> None:
+def test_no_number_of_features_carries_information() -> None:
     with pytest.warns(UserWarning, match="does it vary"):
         assert l2x.choose_k(InOrder(), np.zeros((4, 3)), value=Counting(0)).k == 1
 

@@ -26,6 +26,8 @@ def test_no_explanation_beats_it() -> None:
     for _ in range(5):
         other = l2x.Explanation(rng.normal(size=(30, 10)), 5, [f"x{i}" for i in range(10)])
         assert best.gap(other) >= 0
+        assert best.gap_rows(other).shape == (30,)
+        assert best.gap(other) == pytest.approx(best.gap_rows(other).mean())
 
 
 def test_ties_are_counted() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import l2x
 from l2x.evaluation import collapse, jaccard
-from l2x.evaluation.stability import distinct_sets
+from l2x.evaluation.stability import distinct_sets, overlap
 
 
 def selecting(*rows: list[int], d: int = 6) -> l2x.Explanation:
@@ -22,6 +22,13 @@ def test_overlap_is_one_for_the_same_and_zero_for_disjoint_sets() -> None:
     assert jaccard(one, other) == pytest.approx([1, 0, 1 / 3])
     with pytest.raises(l2x.InputError, match="cannot be compared"):
         jaccard(one, selecting([0, 1]))
+
+
+def test_rows_may_have_fewer_than_k_features() -> None:
+    one, other = np.array([[True, False, False]]), np.array([[True, True, False]])
+    assert overlap(one, other).tolist() == [0.5]
+    assert overlap(one, one).tolist() == [1]
+    assert overlap(~one & one, ~one & one).tolist() == [0]  # no features at all
 
 
 def test_collapse_is_one_if_every_row_has_the_same_set() -> None:

@@ -1,14 +1,13 @@
-"""`l2x evaluate`: how faithful an explainer is to its model."""
+"""`l2x evaluate`: can an explainer be trusted? Its report card."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from l2x._version import __version__
-from l2x.cli.figures import caution, print_figures
 from l2x.cli.model import load_black_box
 from l2x.cli.options import Column, Data, Drop, Model, OtherK, Saved, Seed
 from l2x.cli.plan import training_plan
@@ -19,7 +18,25 @@ if TYPE_CHECKING:
 
     from l2x.blackbox import BlackBox
     from l2x.evaluation import ReportCard
+    from l2x.explainer import Explainer
     from l2x.training import TrainingPlan
+
+Rows = Annotated[
+    int,
+    typer.Option(
+        min=4,
+        help="Use at most this many rows of DATA, drawn at random: half for the judge, half to measure.",
+    ),
+]
+Report = Annotated[
+    Path | None, typer.Option("--report", metavar="PAGE", help="Also write the report card as a page.")
+]
+Brief = Annotated[
+    bool, typer.Option("--brief", help="Only fidelity, judge and information: encoding is not checked.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Train the judge far less.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress bars.")]
 
 
 def evaluate(
@@ -29,96 +46,99 @@ def evaluate(
     k: OtherK = None,
     drop: Drop = None,
     column: Column = None,
-    rows: Annotated[
-        int, typer.Option(min=4, help="Measure on at most so many rows of DATA, drawn at random.")
-    ] = 20_000,
-    draws: Annotated[int, typer.Option(min=2, help="How many random selections to compare with.")] = 5,
-    judge: Annotated[
-        bool,
-        typer.Option(
-            "--judge", help="Fit an independent judge on half of the rows, and measure on the other half."
-        ),
-    ] = False,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="PAGE",
-            help="Also the report card, printed and as a page: does the selection encode the answer? Fits a "
-            "judge on half of the rows.",
-        ),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Train the judge far less.")] = False,
+    rows: Rows = 20_000,
+    report: Report = None,
+    brief: Brief = False,
+    quick: Quick = False,
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress bars.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """How faithful are the explanations to the model, on rows that it was not fitted on?
+    """Can the explanations be trusted, on rows that the explainer was not fitted on? Its report card.
 
-    Post-hoc accuracy (R² for regression): does the model answer the same when it is shown only the k selected
-    columns? Beside it everything but those, k random columns, the bits of information the selection holds,
-    and the speed.
-
-    --report adds the whole report card, whose verdict says whether the places of the selected columns are a
-    code for the answer.
+    Does the model answer the same when it is shown only the k selected columns, everything but those, or k
+    random ones? What does an independent judge, fitted on half of the rows, find in them? The verdict tests
+    whether the choice of columns leaks the answer: if it does, a high fidelity proves nothing.
 
     Example:  `l2x evaluate churn.l2x churn:model test.csv --report card.html`
     """
-    import json
-
     from l2x.artifact import load
-    from l2x.evaluation.evaluation import evaluate as measure
+    from l2x.features.texts import TextView
+    from l2x.foundations.atomic import check_writable
+
+    black_box = load_black_box(model)
+    explainer = load(file, model=black_box)
+    k = explainer.features_.checked_k(explainer.k if k is None else k)
+    if report is not None:
+        check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
+    frame = _sample(explainer, data, drop=drop or [], column=column, rows=rows, seed=seed, quiet=quiet)
+    view = explainer.features_ if isinstance(explainer.features_, TextView) else None
+    plan = training_plan(view, paper=False, quick=quick, progress=not quiet)
+    card = _card(explainer, black_box, frame, k, plan, brief=brief, seed=seed)
+    if report is not None:
+        card.save(report)
+    if as_json:
+        _print_json(card, {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)})
+    else:
+        _print(card, report)
+
+
+def _sample(
+    explainer: Explainer,
+    data: Path,
+    *,
+    drop: list[str],
+    column: str | None,
+    rows: int,
+    seed: int,
+    quiet: bool,
+) -> pd.DataFrame:
+    """Some rows of DATA, with the columns that the explainer knows."""
     from l2x.features.texts import TextView
     from l2x.files.tables import Table, read_sample
     from l2x.scale.stream import match_columns, text_categories
 
-    black_box = load_black_box(model)
-    explainer = load(file, model=black_box)
     table = Table(data)
-    columns, ignored = match_columns(explainer, table, drop=drop or [], column=column)
-    k = explainer.features_.checked_k(explainer.k if k is None else k)
+    columns, ignored = match_columns(explainer, table, drop=drop, column=column)
     if not quiet:
         note_ignored(ignored, "the explainer")
-    if report is not None:
-        from l2x.foundations.atomic import check_writable
-
-        check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
-    view = explainer.features_ if isinstance(explainer.features_, TextView) else None
+    of_texts = isinstance(explainer.features_, TextView)
     known = text_categories(explainer, columns)
-    frame = read_sample(table, columns, rows, seed=seed, as_text=view is not None, categories=known)
-    plan = training_plan(view, paper=False, quick=quick, progress=not quiet)
-    figures = measure(
-        explainer, black_box, frame, k=k, draws=draws, seed=seed, judge_plan=plan if judge else None
-    )
-    card = None if report is None else _report_card(explainer, black_box, frame, k, plan, seed, report)
-    if as_json:
-        origin = {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)}
-        more = {} if card is None else {"report_card": card.to_dict()}
-        typer.echo(json.dumps(origin | figures | {"note": caution(figures)} | more, indent=2))
-        return
-    print_figures(figures, "columns" if view is None else f"{view.unit}s")
-    if card is not None:
-        typer.echo(f"\n{card}\nreport     {report}")
+    return read_sample(table, columns, rows, seed=seed, as_text=of_texts, categories=known)
 
 
-def _report_card(
-    explainer: Any,
+def _card(
+    explainer: Explainer,
     black_box: BlackBox,
     frame: pd.DataFrame,
     k: int,
     plan: TrainingPlan,
+    *,
+    brief: bool,
     seed: int,
-    page: Path,
 ) -> ReportCard:
-    """The card on one half of the rows, with a judge from the other, and its page."""
+    """Measured on one half of the rows, with a judge and probes from the other."""
     import numpy as np
 
     from l2x.evaluation import report_card
 
     order = np.random.default_rng(seed).permutation(len(frame))
-    half = len(frame) // 2
-    card = report_card(
-        explainer, black_box, frame.iloc[order[:half]], frame.iloc[order[half:]], k, training=plan, seed=seed
-    )
-    card.save(page)
-    return card
+    judged, measured = (frame.iloc[half] for half in np.split(order, [len(frame) // 2]))
+    return report_card(explainer, black_box, judged, measured, k, training=plan, brief=brief, seed=seed)
+
+
+def _print_json(card: ReportCard, origin: dict[str, str]) -> None:
+    import json
+
+    typer.echo(json.dumps(origin | card.to_dict(), indent=2))
+
+
+def _print(card: ReportCard, report: Path | None) -> None:
+    import sys
+
+    from rich.console import Console
+
+    # A pipe has no width to fit into.
+    Console(highlight=False, width=None if sys.stdout.isatty() else 110).print(card)
+    if report is not None:
+        typer.echo(f"\nreport     {report}")

@@ -1,4 +1,8 @@
-"""Against the model: does it give the same answer when it is shown only what was selected?"""
+"""Does the model give the same answer when it is shown only what was selected?
+
+`same_class` and `squared_errors` are the two measures of agreement, per row; every accuracy and every R² of
+the library is made of them, `posthoc_accuracy` and `posthoc_r2` as plain means.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,28 @@ from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
+from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
+
+
+def same_class(guesses: Array, answers: Array) -> Array:
+    """(n,) booleans: the likeliest class is the same in both (n, classes) arrays. Logits do as well as
+    probabilities: only their order counts."""
+    return np.asarray(guesses.argmax(axis=1) == answers.argmax(axis=1))
+
+
+def squared_errors(guesses: Array, answers: Array) -> tuple[Array, Array]:
+    """(n,) squared errors, and (n,) squared distances from the mean answer, of (n, outputs) arrays: `r2` of
+    their means is R²."""
+    error = np.square(guesses - answers).sum(axis=1)
+    return np.asarray(error), np.asarray(np.square(answers - answers.mean(axis=0)).sum(axis=1))
+
+
+def r2(error: Any, spread: Any) -> Any:
+    """1 - error / spread, of numbers or arrays; NaN where answers do not vary."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.greater(spread, 0), 1 - np.divide(error, spread), np.nan)
 
 
 def posthoc_accuracy(
@@ -20,40 +43,62 @@ def posthoc_accuracy(
 ) -> float:
     """Post-hoc accuracy, section 4.2: the share of rows where argmax P_m(y | x̃_S) = argmax P_m(y | x).
 
-    `complement=True` shows the model everything *but* the selection: a good explanation scores low there.
-    What removed features look like to the model is the view's choice (`Columns(removal=...)`). `responses`,
-    the model's answers for X where they are at hand, halves what it is asked.
+    Parameters
+    ----------
+    model : the model that is explained, anything that `l2x.as_black_box` takes; a classifier
+    X : the n rows that were explained
+    explanation : what was selected in them. What removed features look like to the model is the choice of
+        its view (`Columns(removal=...)`); without one, they are set to the column's mean
+    complement : show the model everything *but* the selection; a good explanation scores low there
+    responses : (n, classes), the model's answers for X where they are known, which halves what it is asked
+
+    Returns
+    -------
+    A share between 0 and 1. It can be gamed by a selection that encodes the answer: read it beside a judge
+    (`fit_judge`), or make a report card.
+
+    >>> def model(X):
+    ...     return np.where(X[:, :1] > 0, [0.1, 0.9], [0.9, 0.1])
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> right = Explanation(np.tile([1.0, 0.0, 0.0], (100, 1)), k=1, feature_names=list("abc"))
+    >>> posthoc_accuracy(model, X, right)
+    1.0
     """
     whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
-    return float((whole.argmax(axis=1) == part.argmax(axis=1)).mean())
+    return float(same_class(part, whole).mean())
 
 
 def posthoc_r2(
     model: Any, X: Any, explanation: Explanation, *, complement: bool = False, responses: Array | None = None
 ) -> float:
-    """The same for regression: the R² of the model's answers on the selection against its full answers."""
+    """The same for regression: R² of the model's answers on the selection against its full answers.
+
+    Parameters are those of `posthoc_accuracy`. 1 is perfect, 0 as good as the mean answer, below 0 worse;
+    NaN if the model's answers do not vary.
+    """
     whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
-    total = np.square(whole - whole.mean(axis=0)).sum()
-    return float(1 - np.square(whole - part).sum() / total) if total > 0 else float("nan")
-
-
-def _answers(
-    black_box: BlackBox, X: Any, explanation: Explanation, complement: bool, responses: Array | None
-) -> tuple[Array, Array]:
-    view = explanation.view or Columns().fit(X)
-    X = view.check(X)
-    if len(X) != len(explanation):
-        raise InputError(f"X has {len(X)} rows, the explanation has {len(explanation)}.")
-    mask = ~explanation.mask if complement else explanation.mask
-    whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
-    return whole.reshape(len(X), -1), masked_answers(black_box, view, X, mask)
+    error, spread = squared_errors(part, whole)
+    return float(r2(error.mean(), spread.mean()))
 
 
 def masked_answers(black_box: BlackBox, view: View, X: Any, mask: Array) -> Array:
-    """P_m(y | x̃_S) of checked inputs, with what is not in the mask removed as the view says."""
+    """P_m(y | x̃_S) of checked rows, (n, outputs), with what is not in the mask removed as the view says."""
     rng = np.random.default_rng(0)
     parts = [
         black_box(view.remove(view.take(X, rows), mask[rows], rng=rng))
         for rows in batches(len(X), view.rows_at_once)
     ]
     return np.concatenate(parts)
+
+
+def _answers(
+    black_box: BlackBox, X: Any, explanation: Explanation, complement: bool, responses: Array | None
+) -> tuple[Array, Array]:
+    """The model's answers to whole rows and to masked ones."""
+    view = fitted_view(explanation.view, X)
+    X = view.check(X)
+    if len(X) != len(explanation):
+        raise InputError(f"X has {len(X)} rows, the explanation has {len(explanation)}.")
+    mask = ~explanation.mask if complement else explanation.mask
+    whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
+    return whole.reshape(len(X), -1), masked_answers(black_box, view, X, mask)

@@ -1,7 +1,8 @@
-"""Confidence intervals by the bootstrap: what a figure would have been on other rows like these."""
+"""Confidence intervals by the bootstrap: what a number would have been on other rows like these."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from l2x.foundations.arrays import Array
 
-# Rows are dealt into at most so many groups, which are resampled: memory does not grow with the rows, and the
-# spread of a mean stays the same.
+# Rows are put at random into at most this many groups, which are resampled: memory does not grow with the
+# rows, and the spread of a mean stays the same.
 GROUPS = 2000
 DRAWS = 1000
 LEVEL = 0.95
@@ -18,30 +19,45 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval; both ends are NaN where rows say nothing about the spread."""
+    """A number with its 95 % interval; both ends are NaN where rows say nothing about the spread.
+
+    >>> print(Estimate(0.5, 0.4, 0.6))
+    0.500 [0.400, 0.600]
+    """
 
     value: float
     low: float = float("nan")
     high: float = float("nan")
 
     def __str__(self) -> str:
-        if not np.isfinite(self.low):
-            return f"{self.value:.3f}"
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return self.text()
+
+    def text(self, digits: int = 3) -> str:
+        """As it is printed: "0.500 [0.469, 0.532]", without the interval if there is none, "–" for NaN."""
+        if np.isnan(self.value):
+            return "–"
+        value, low, high = (f"{x:,.{digits}f}" for x in (self.value, self.low, self.high))
+        return value if np.isnan(self.low) else f"{value} [{low}, {high}]"
 
     def scaled(self, factor: float) -> Estimate:
         """In other units."""
         return Estimate(self.value * factor, self.low * factor, self.high * factor)
 
     def to_dict(self) -> dict[str, float | None]:
-        """For JSON, which has no NaN."""
+        """For JSON, which has no NaN: value, low and high, each a number or None."""
         return {name: number_or_none(getattr(self, name)) for name in ("value", "low", "high")}
 
 
 class Bootstrap:
-    """Percentile intervals of means over n rows, and of ratios of means.
+    """Percentile intervals of what can be computed from means over n rows.
 
-    All intervals of one bootstrap share their draws, so that differences between figures are paired.
+    All intervals of one bootstrap share their draws, so that differences between numbers are paired.
+
+    Parameters
+    ----------
+    n : how many rows
+    draws : how many resamples an interval is read from
+    seed : the same seed gives the same resamples
 
     >>> rows = np.tile([0.0, 1.0], 500)
     >>> print(Bootstrap(1000).mean(rows))
@@ -58,27 +74,23 @@ class Bootstrap:
 
     def mean(self, rows: Array) -> Estimate:
         """The mean of (n,) values."""
-        return self._estimate(float(np.mean(rows)), self._means(rows))
+        return self.of_means(lambda mean: mean, rows)
 
-    def ratio(self, rows: Array, by: Array, *, one_minus: bool = False) -> Estimate:
-        """mean(rows) / mean(by), or 1 - mean(rows) / mean(by), which is an R² for squared errors."""
-        if np.mean(by) == 0:
-            return Estimate(float("nan"))
-        sign, shift = (-1.0, 1.0) if one_minus else (1.0, 0.0)
-        draws = shift + sign * self._means(rows) / self._means(by)
-        return self._estimate(shift + sign * float(np.mean(rows) / np.mean(by)), draws)
+    def of_means(self, statistic: Callable[..., Any], *rows: Array) -> Estimate:
+        """`statistic(a, b, ...)` of the means a, b, ... of several (n,) arrays, such as their ratio. It is
+        called with numbers, then with arrays of the means in all draws."""
+        value = float(statistic(*(np.mean(values) for values in rows)))
+        drawn = statistic(*(self._means(values) for values in rows))
+        low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        return Estimate(value, float(low), float(high))
 
     def _means(self, rows: Array) -> Array:
         """The mean of each draw, (draws,)."""
         sums = np.bincount(self.group, weights=np.asarray(rows, dtype=float), minlength=len(self.sizes))
         return np.asarray((self.counts @ sums) / (self.counts @ self.sizes))
 
-    @staticmethod
-    def _estimate(value: float, draws: Array) -> Estimate:
-        low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        return Estimate(value, float(low), float(high))
-
 
 def number_or_none(value: Any) -> float | None:
+    """For JSON, which has neither NaN nor infinity."""
     number = float(value)
     return number if np.isfinite(number) else None

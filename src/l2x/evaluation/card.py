@@ -1,26 +1,36 @@
-"""A report card as it is read: seven parts of figures with their intervals, and one verdict."""
+"""A report card as it is read: parts made of numbers with their intervals, and one verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from l2x.evaluation.bootstrap import Estimate
+from l2x.evaluation.verdict import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Finding = Literal["encodes", "none", "uncertain"]
-COLOURS: dict[Finding, str] = {"encodes": "red", "none": "green", "uncertain": "yellow"}
-FINDING_NAMES: dict[Finding, str] = {"encodes": "encodes", "none": "none found", "uncertain": "uncertain"}
+COLOURS: dict[Finding, str] = {
+    "encodes": "red",
+    "none": "green",
+    "uncertain": "yellow",
+    "unchecked": "yellow",
+}
+FINDING_NAMES: dict[Finding, str] = {
+    "encodes": "encodes",
+    "none": "none found",
+    "uncertain": "uncertain",
+    "unchecked": "not checked",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure: its key in `to_dict`, its name for people, and what it means."""
+    """One number: its key in `to_dict`, its name for people, how to read it, and how many digits to show."""
 
     key: str
     label: str
@@ -30,26 +40,27 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """The figure and its interval, as they are printed."""
-        if self.estimate.value != self.estimate.value:  # NaN: there is no such figure
-            return "–"
-        shown = f"{self.estimate.value:,.{self.digits}f}"
-        if self.estimate.low != self.estimate.low:  # NaN: no interval
-            return shown
-        return f"{shown} [{self.estimate.low:,.{self.digits}f}, {self.estimate.high:,.{self.digits}f}]"
+        """The number and its interval, as they are printed."""
+        return self.estimate.text(self.digits)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the seven parts."""
+    """Numbers that answer one question.
+
+    key, title : for programs and for people
+    about : what is measured, in a sentence or two, for the page
+    remark : what a reader should know about this card's numbers, such as why there are none
+    """
 
     key: str
     title: str
     entries: Sequence[Entry]
+    about: str = ""
     remark: str = ""
 
     def __getitem__(self, key: str) -> Estimate:
-        """A figure by its key: `card["encoding"]["gain"]`."""
+        """A number by its key: `card["encoding"]["gain"]`."""
         for entry in self.entries:
             if entry.key == key:
                 return entry.estimate
@@ -60,15 +71,18 @@ class Part:
 class ReportCard:
     """What was measured about explanations, and whether they encode the answer.
 
+    `print(card)` is all of it; `card["judge"]["selection"]` is one number, an `Estimate`.
+
     Attributes
     ----------
     name : of the method
     task, rows, features, k : what was measured, on how many rows
-    finding : "encodes", "none" (no encoding found) or "uncertain" (too few rows, or too weak a
-        judge, to tell)
+    finding : "encodes", "none" (no encoding found), "uncertain" (too few rows, or too weak a judge, to tell)
+        or "unchecked" (a brief card)
     verdict : the same in a sentence
-    parts : fidelity, judge, encoding, information, stability, truth (where it is known), cost
-    curve : (k, bits or nats captured) pairs, with intervals
+    parts : fidelity, judge, encoding, information, stability, truth (where it is known), cost; a brief card
+        has fidelity, judge, information
+    curve : (k, bits captured) pairs, with intervals
     """
 
     name: str
@@ -79,11 +93,11 @@ class ReportCard:
     finding: Finding
     verdict: str
     parts: Sequence[Part]
-    curve: Sequence[tuple[int, Estimate]] = field(default_factory=tuple)
+    curve: Sequence[tuple[int, Estimate]] = ()
 
     @property
     def encodes(self) -> bool:
-        """Whether the places were found to carry a code."""
+        """Whether the choice of features was found to encode the answer."""
         return self.finding == "encodes"
 
     def __getitem__(self, key: str) -> Part:
@@ -121,7 +135,8 @@ class ReportCard:
         yield Text(f"\n{self.verdict}", style=f"bold {COLOURS[self.finding]}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python, ready for JSON."""
+        """Plain Python, for JSON: {"parts": {part: {key: {"value", "low", "high"}}}, "finding", ...}; None
+        where a number does not exist."""
         return {
             "name": self.name,
             "task": self.task,

@@ -18,9 +18,9 @@ from l2x.values import SubsetValue
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Up to here every k is tried, beyond it some on a geometric scale.
+# Up to here every k is tried, beyond it about this many on a geometric scale.
 FEW_SIZES = 16
-# Nats below which nothing was told.
+# Nats below which features carry no information worth the name.
 NOTHING = 1e-3
 
 
@@ -28,7 +28,7 @@ NOTHING = 1e-3
 class SizeChoice:
     """The smallest k that keeps a share of the information, and the curve that it was read from.
 
-    k, keep : the choice, and the share that was wanted
+    k, keep : the choice, and the share that was asked for
     sizes, shares : the curve; 1 is the most that any number of features reaches under this q
     """
 
@@ -54,13 +54,15 @@ def choose_k(
 ) -> SizeChoice:
     """The smallest k whose selections keep a share of the information about the model's answer.
 
+    All sizes come from one ranking of the features: nothing is refitted.
+
     Parameters
     ----------
     explainer : a fitted Explainer, or anything with explain(X, k)
     X : rows to measure on, best rows that the explainer was not fitted on
-    keep : the share; 1 is what the best number of features tells under the same q
+    keep : the share; 1 is what the best number of features carries under the same q
     value : the q that measures; by default the explainer's own, better a judge (`fit_judge`)
-    responses : the model's answers for X, if they are at hand
+    responses : the model's answers for X, if they are known; otherwise the value asks the model
 
     >>> from l2x.baselines import GlobalTopK
     >>> from l2x.datasets import synthetic
@@ -71,56 +73,63 @@ def choose_k(
     """
     if not 0 < keep <= 1:
         raise InputError(f"keep is {keep}; expected a share between 0 and 1, such as 0.95.")
-    q = getattr(explainer, "q_", None) if value is None else value
-    if q is None:
-        kind = type(explainer).__name__
-        raise InputError(f"A {kind} does not know what a subset is worth: pass value=, such as a fit_judge.")
-    answers = q.answers(X) if responses is None else np.asarray(responses)
-    if answers.ndim != 2 or len(answers) != len(X):
-        raise InputError(
-            f"responses has the shape {answers.shape}; expected the model's answers, ({len(X)}, outputs)."
-        )
-    first = explainer.explain(X, 1)
-    d = first.scores.shape[1]
-    known: dict[int, float] = {}
-
-    def told(k: int) -> float:
-        """Nats more than nothing at all tells."""
-        if k not in known:
-            known[k] = float(q.log_q(X, resized(first, k).mask, answers).mean()) - nothing
-        return known[k]
-
-    nothing = float(q.log_q(X, np.zeros_like(first.mask), answers).mean())
-    sizes = some_sizes(d)
-    most = max(told(k) for k in sizes)
+    q = _value(explainer, value)
+    gain = Gain(q, X, explainer.explain(X, 1), _answers(q, X, responses))
+    sizes = candidate_sizes(gain.ranking.scores.shape[1])
+    most = max(gain(k) for k in sizes)
     if most < NOTHING:
-        warnings.warn(
-            "No number of features tells anything about the answer: does it vary on these rows?", stacklevel=2
-        )
+        message = "No number of features carries information about the answer: does it vary on these rows?"
+        warnings.warn(message, stacklevel=2)
         return SizeChoice(1, keep, sizes, [0.0] * len(sizes))
-    enough = next((k for k in sizes if told(k) >= keep * most), sizes[-1])
-    low = max((k for k in sizes if k < enough), default=0)
-    while enough - low > 1:  # between two sizes of the grid
-        middle = (low + enough) // 2
-        low, enough = (low, middle) if told(middle) >= keep * most else (middle, enough)
-    tried = sorted(known)
-    return SizeChoice(enough, keep, tried, [known[k] / most for k in tried])
+    k = _smallest(gain, sizes, keep * most)
+    tried = sorted(gain.known)
+    return SizeChoice(k, keep, tried, [gain(size) / most for size in tried])
 
 
-def resized(explanation: Explanation, k: int) -> Explanation:
-    """The same ranking, cut after k features."""
-    return replace(explanation, k=k)
+class Gain:
+    """Nats that the k best features carry more than none at all, mean over rows; each k is measured once."""
+
+    def __init__(self, value: SubsetValue, X: Any, ranking: Explanation, answers: Array) -> None:
+        self.value, self.X, self.ranking, self.answers = value, X, ranking, answers
+        self.known: dict[int, float] = {}
+        self.nothing = float(value.log_q(X, np.zeros_like(ranking.mask), answers).mean())
+
+    def __call__(self, k: int) -> float:
+        if k not in self.known:
+            log_q = self.value.log_q(self.X, replace(self.ranking, k=k).mask, self.answers)
+            self.known[k] = float(log_q.mean()) - self.nothing
+        return self.known[k]
 
 
-def some_sizes(d: int) -> list[int]:
+def candidate_sizes(d: int) -> list[int]:
     """All sizes of few features; of many, about FEW_SIZES on a geometric scale, the last one d."""
     if d <= FEW_SIZES:
         return list(range(1, d + 1))
     return sorted({round(float(k)) for k in np.geomspace(1, d, FEW_SIZES)})
 
 
-def curve_rows(
-    value: SubsetValue, X: Any, explanation: Explanation, sizes: Sequence[int], answers: Array
-) -> list[Array]:
-    """log q(y | x_S) of every row at every size, in nats."""
-    return [value.log_q(X, resized(explanation, k).mask, answers) for k in sizes]
+def _smallest(gain: Gain, sizes: Sequence[int], enough: float) -> int:
+    """The smallest k with enough gain; between two sizes of the grid by bisection."""
+    k = next((k for k in sizes if gain(k) >= enough), sizes[-1])
+    low = max((size for size in sizes if size < k), default=0)
+    while k - low > 1:
+        middle = (low + k) // 2
+        low, k = (low, middle) if gain(middle) >= enough else (middle, k)
+    return k
+
+
+def _value(explainer: Any, value: SubsetValue | None) -> SubsetValue:
+    q: SubsetValue | None = getattr(explainer, "q_", None) if value is None else value
+    if q is None:
+        kind = type(explainer).__name__
+        raise InputError(f"A {kind} does not know what a subset is worth: pass value=, such as a fit_judge.")
+    return q
+
+
+def _answers(q: SubsetValue, X: Any, responses: Array | None) -> Array:
+    answers = q.answers(X) if responses is None else np.asarray(responses)
+    if answers.ndim != 2 or len(answers) != len(X):
+        raise InputError(
+            f"responses has the shape {answers.shape}; expected the model's answers, ({len(X)}, outputs)."
+        )
+    return answers

@@ -1,21 +1,20 @@
-"""Whether the places of the selected features say more than their values: a code for the answer.
+"""The encode-meter: does the selected index set leak the answer, beyond the selected values?
 
 An explanation encodes if the fact *that* S was selected tells something about the answer that x_S does not:
-Y is not independent of [E(X) = S] given X_S (Puli, Nguyen and Ranganath 2024). Two networks measure it:
+Y is not independent of [E(X) = S] given X_S (Puli, Nguyen and Ranganath 2024). Two probes measure it:
 
-    g1(y | x_S, S)   fitted on the explainer's own selections: reads values and code
-    g0(y | x_S)      fitted on the same selections dealt to other rows: reads the values, the code is gone
+    g1(y | x_S, S)   fitted on the explainer's own selections: reads the values and the code
+    g0(y | x_S)      fitted on the same masks, shuffled across rows: reads the values, the code is gone
 
-E KL(g1 || g0) is the encode-meter. Dealing keeps how often each subset is seen, so that g1 has no other
-advantage; g0 sees fresh deals in every batch, which leaves g1 a slight disadvantage rather than an advantage.
-A network may be blind to places (one that takes the maximum over a text is): where a plain regression on the
-mask alone reads the answer better than g1, it stands for g1.
+E KL(g1 || g0) is the encode-meter. Shuffling keeps how often each subset is seen, so that g1 has no other
+advantage; g0 sees a fresh shuffle in every batch, which leaves g1 a slight disadvantage rather than an
+advantage. A network may be blind to the index set (one that takes the maximum over a text is): where a plain
+regression on the mask alone predicts the answer better than g1, it stands for g1.
 """
 
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,33 +24,31 @@ from torch import Tensor, nn
 
 from l2x.data import Rows, split
 from l2x.errors import InputError
+from l2x.evaluation.mask_only import mask_only_outputs
 from l2x.foundations.arrays import Array
-from l2x.likelihood import Gaussian, Response
 from l2x.training import History, TrainingPlan, optimise
 from l2x.values import FittedValue, NetworkValue, log_value
 
-# The readers start from the judge, which knows values already: a quarter of its steps, a third of its rate.
+# The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
 SHORTER, SLOWER = 4, 3
-# A regression on masks is never surer than this that a class is impossible.
-SMALLEST = 1e-4
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """What the places add to the values, for each row that was measured, in nats.
+    """What the choice of features adds to their values, for each of n rows, in nats.
 
-    divergence : KL(g1 || g0), the encode-meter before averaging
-    gain : log g1 - log g0 of the model's answer. Its mean is the encode-meter's too if both are exact; a g1
-        that fits badly lowers it, while it raises the divergence
-    control : the gain of a second g0, which reads no code either, over the first: the noise of fitting
-    outputs, places : of g1, and of the reader of the mask alone, (n, outputs), to see how well they read
+    divergence : (n,) KL(g1 || g0), the encode-meter before averaging
+    gain : (n,) log g1 - log g0 of the model's answer. Its mean is the encode-meter's too if both are exact; a
+        g1 that fits badly lowers it, while it raises the divergence
+    control : (n,) the gain of a second g0, which reads no code either, over the first: the noise of fitting
+    outputs, mask_only : (n, outputs) of g1, and of the regression on the mask alone
     """
 
     divergence: Array
     gain: Array
     control: Array
     outputs: Array
-    places: Array
+    mask_only: Array
 
 
 def encode_meter(
@@ -66,73 +63,64 @@ def encode_meter(
     plan: TrainingPlan,
     seed: int = 0,
 ) -> Encoding:
-    """E KL(g1 || g0) on test rows, of readers that learn from the selections `masks` of rows X.
+    """KL(g1 || g0) on test rows, of probes that learn from the selections of other rows.
 
-    The readers start from `judge`, a q(y | x_S, S) fitted on random subsets.
+    Parameters
+    ----------
+    judge : a `fit_judge`, from which the probes start
+    X, masks, answers : n rows, their selections (n, d), and the model's answers (n, outputs), to learn from
+    test_X, test_masks, test_answers : the same of other rows, to measure on
+    plan : as the judge's; the probes train for a quarter of the steps of its value phase
+    seed : of g1 and g0; the second g0 has the next
     """
-    rows, response = rows_of(judge, X, answers), judge.value.response
-    masks_ = torch.from_numpy(masks).float()
+    network = judge.value
+    if not isinstance(network, NetworkValue):
+        raise InputError("The probes of the encode-meter start from a network: fit a judge with fit_judge.")
+    response, rows = network.response, _encoded(judge, X, answers)
 
-    def fitted(*, dealt: bool, seed: int) -> FittedValue:
-        predictor = _fit_reader(judge, rows, masks_, dealt=dealt, plan=plan, seed=seed)
-        return FittedValue(judge.view, NetworkValue(predictor, response))
+    def outputs(*, shuffled: bool, seed: int) -> Tensor:
+        """A probe's, for the test rows."""
+        selected = torch.from_numpy(masks).float()
+        predictor = _fit_probe(network, rows, selected, shuffled=shuffled, plan=plan, seed=seed)
+        probe = FittedValue(judge.view, NetworkValue(predictor, response))
+        return torch.from_numpy(probe.outputs(test_X, test_masks))
 
-    g1, g0 = fitted(dealt=False, seed=seed), fitted(dealt=True, seed=seed)
-    control = fitted(dealt=True, seed=seed + 1)
-    g1_, g0_, control_ = (torch.from_numpy(g.outputs(test_X, test_masks)) for g in (g1, g0, control))
-    places = read_places(masks, answers, test_masks, response)
+    g1, g0 = outputs(shuffled=False, seed=seed), outputs(shuffled=True, seed=seed)
+    control = outputs(shuffled=True, seed=seed + 1)
+    mask_only = mask_only_outputs(masks, answers, test_masks, response)
     target = response.encode(test_answers)
-    if response.log_likelihood(places, target).mean() > response.log_likelihood(g1_, target).mean():
-        g1_ = places
-    log_g1, log_g0, log_control = (response.log_likelihood(o, target).numpy() for o in (g1_, g0_, control_))
-    divergence = response.divergence(g1_, g0_).numpy()
-    return Encoding(divergence, log_g1 - log_g0, log_control - log_g0, g1_.numpy(), places.numpy())
+    if response.log_likelihood(mask_only, target).mean() > response.log_likelihood(g1, target).mean():
+        g1 = mask_only
+    log_g1, log_g0, log_control = (response.log_likelihood(q, target).numpy() for q in (g1, g0, control))
+    divergence = response.divergence(g1, g0).numpy()
+    return Encoding(divergence, log_g1 - log_g0, log_control - log_g0, g1.numpy(), mask_only.numpy())
 
 
-def read_places(masks: Array, answers: Array, test_masks: Array, response: Response) -> Tensor:
-    """What a linear or logistic regression says that sees only which features were selected, (n, outputs)."""
-    if isinstance(response, Gaussian):
-        from sklearn.linear_model import Ridge
-
-        means = Ridge().fit(masks, response.encode(answers).numpy()).predict(test_masks)
-        return torch.from_numpy(np.asarray(means, dtype=np.float32).reshape(len(test_masks), -1))
-    shares = np.full((len(test_masks), answers.shape[1]), SMALLEST)
-    classes = answers.argmax(axis=1)
-    known = np.unique(classes)
-    if len(known) == 1:
-        shares[:, known] = 1.0
-    else:
-        shares[:, known] = _reader_of_masks(masks, classes).predict_proba(test_masks)
-    return torch.from_numpy(np.log(np.maximum(shares, SMALLEST)).astype(np.float32))
-
-
-def rows_of(judge: FittedValue, X: Any, answers: Array) -> Rows:
-    """Rows and the model's answers as the judge's networks read them."""
+def _encoded(judge: FittedValue, X: Any, answers: Array) -> Rows:
+    """Rows and the model's answers as the judge's network reads them."""
     x = judge.view.encode(judge.view.check(X))
     return Rows(judge.view, None, x, judge.value.response.encode(answers))
 
 
-def _fit_reader(
-    judge: FittedValue, rows: Rows, masks: Tensor, *, dealt: bool, plan: TrainingPlan, seed: int
+def _fit_probe(
+    judge: NetworkValue, rows: Rows, masks: Tensor, *, shuffled: bool, plan: TrainingPlan, seed: int
 ) -> nn.Module:
-    """A copy of the judge that goes on learning from these selections, or from these dealt to other rows."""
-    assert isinstance(judge.value, NetworkValue)
-    value = NetworkValue(copy.deepcopy(judge.value.predictor).requires_grad_(True), judge.value.response)
+    """A copy of the judge, trained further on these selections, or on these shuffled across rows."""
+    value = NetworkValue(copy.deepcopy(judge.predictor).requires_grad_(True), judge.response)
     learn, hold = (
         torch.from_numpy(i) for i in split(len(rows), 0.1, plan.validation_rows, np.random.default_rng(seed))
     )
     generator = torch.Generator().manual_seed(seed)
     train, held, train_masks, held_masks = rows[learn], rows[hold], masks[learn], masks[hold]
-    if dealt:
-        held_masks = held_masks[torch.randperm(len(held_masks), generator=generator)]
-        held_masks = _on(held, held_masks)
+    if shuffled:
+        held_masks = _on(held, held_masks[torch.randperm(len(held_masks), generator=generator)])
 
     def objective(index: Tensor, _: float) -> Tensor:
-        some = train[index]
-        if not dealt:
-            return log_value(value, some, train_masks[index][None]).mean()
-        places = torch.randint(len(train), (len(index),), generator=generator)
-        return log_value(value, some, _on(some, train_masks[places])[None]).mean()
+        batch, selected = train[index], train_masks[index]
+        if shuffled:
+            others = torch.randint(len(train), (len(index),), generator=generator)
+            selected = _on(batch, train_masks[others])
+        return log_value(value, batch, selected[None]).mean()
 
     def validate(predictor: nn.Module) -> Tensor:
         with torch.no_grad():
@@ -146,7 +134,7 @@ def _fit_reader(
         torch.manual_seed(seed)
         optimise(
             value.predictor, objective, validate, phase=phase, plan=plan, n=len(train), generator=generator,
-            label="reading the places", history=history,
+            label="fitting the probes", history=history,
         )  # fmt: skip
     return value.predictor
 
@@ -155,43 +143,3 @@ def _on(rows: Rows, masks: Tensor) -> Tensor:
     """Masks of other rows without what cannot be selected in these, such as padding."""
     selectable = rows.view.selectable(rows.x)
     return masks if selectable is None else masks * selectable
-
-
-def mask_only_accuracy(
-    train_masks: Array, train_answers: Array, masks: Array, answers: Array, *, strength: float = 1.0
-) -> float:
-    """The accuracy of a logistic regression that sees only which features were selected.
-
-    Fitted on the selections and predicted classes of training rows, measured on others. Near the share of
-    the most frequent class the places say nothing; near one they may be a code for the answer, or the answer
-    may truly lie in different places for different classes: then the judge confirms the selection.
-
-    >>> left, right = [True, False], [False, True]
-    >>> masks, answers = np.array([left, right] * 20), np.array([0, 1] * 20)
-    >>> mask_only_accuracy(masks, answers, masks, answers)
-    1.0
-    """
-    if len(train_masks) != len(train_answers) or len(masks) != len(answers):
-        raise InputError(
-            f"{len(train_masks)} and {len(masks)} masks for {len(train_answers)} and {len(answers)} answers."
-        )
-    return float((mask_only_classes(train_masks, train_answers, masks, strength=strength) == answers).mean())
-
-
-def mask_only_classes(
-    train_masks: Array, train_answers: Array, masks: Array, *, strength: float = 1.0
-) -> Array:
-    """The class that a logistic regression guesses from the places alone, for each row."""
-    if len(np.unique(train_answers)) == 1:
-        return np.full(len(masks), train_answers[0])
-    return np.asarray(_reader_of_masks(train_masks, train_answers, strength).predict(masks))
-
-
-def _reader_of_masks(masks: Array, classes: Array, strength: float = 1.0) -> Any:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    with warnings.catch_warnings():
-        # A few steps short of the optimum changes nothing that is read off here.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return LogisticRegression(C=strength, max_iter=300).fit(masks, classes)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from sklearn.base import clone
 
 from l2x.blackbox import as_black_box
 from l2x.data import prepare
-from l2x.features.columns import Columns
+from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.training import History, TrainingPlan
 from l2x.values import FittedValue, NetworkValue, fit_surrogate
@@ -25,25 +24,28 @@ def fit_judge(
     training: TrainingPlan | None = None,
     seed: int = 1_000_003,
 ) -> FittedValue:
-    """EVAL-X (Jethani et al. 2021): a q that random subsets taught, so that no selection can pass it a code.
+    """EVAL-X (Jethani et al. 2021): a q that was fitted on random subsets and so knows no explainer's code.
 
-    Give it rows that were not used to train the explainers it judges. `features` may be a fitted view, such
-    as `explainer.features_`: the judge then reads tables as the explainer does, and takes the same ones.
+    Parameters
+    ----------
+    model : the model that is explained
+    X : rows to fit on, best rows that were not used to fit the explainers it judges
+    k : how many features are selected; half of the random subsets have this size, the others any
+    responses : the model's answers for X, if they are known
+    features : what one feature is; a fitted view, such as `explainer.features_`, is taken as it is: the judge
+        then reads inputs as the explainer does. By default `Columns()`, fitted on X
+    training : how it is trained, by default as the view has it; only the plan's value phase counts
+    seed : another default than an explainer's, so that the two are fitted independently
+
+    Returns
+    -------
+    A `FittedValue`: `probabilities(X, mask)` are q(y | x_S), `log_q(X, mask, answers)` its log-likelihoods.
     """
-    features = features or Columns()
-    view = features if hasattr(features, "names_") else clone(features).fit(X)
-    plan = training or features.plan
+    view = fitted_view(features, X)
+    plan = training or view.plan
     device = torch.device("cpu")
     data = prepare(
-        as_black_box(model),
-        view,
-        X,
-        responses,
-        k=k,
-        validation=0.1,
-        plan=plan,
-        seed=seed,
-        device=device,
+        as_black_box(model), view, X, responses, k=k, validation=0.1, plan=plan, seed=seed, device=device
     )
     generator = torch.Generator(device=device).manual_seed(seed)
     history: History = []

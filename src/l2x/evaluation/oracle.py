@@ -1,4 +1,4 @@
-"""The exact yardstick: Theorem 1's optimal explainer, by trying every subset."""
+"""Theorem 1's optimal explainer, exactly: by trying every subset."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from l2x.errors import InputError
+from l2x.evaluation.information import BITS
 from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
 from l2x.values import SubsetValue
 
-# Beyond this many subsets enumeration stops being a yardstick and becomes a wait.
+# More subsets than this take too long to be of use.
 MOST_SUBSETS = 20_000
 
 
@@ -25,6 +26,7 @@ class Oracle:
     explanation : the subsets; within a row every selected feature has score 1, every other 0
     log_q : (n,) their values, in nats
     ties : (n,) how many subsets are as good as the best within `tolerance` nats
+    value, X, answers : what they were found with
     """
 
     explanation: Explanation
@@ -34,10 +36,14 @@ class Oracle:
     X: Any
     answers: Array
 
+    def gap_rows(self, explanation: Explanation) -> Array:
+        """(n,) bits that an explanation of the same rows loses against the optimum."""
+        theirs = self.value.log_q(self.X, explanation.mask, self.answers)
+        return np.asarray((self.log_q - theirs) * BITS)
+
     def gap(self, explanation: Explanation) -> float:
         """Bits that an explanation of the same rows loses against the optimum, mean over rows."""
-        theirs = self.value.log_q(self.X, explanation.mask, self.answers)
-        return float((self.log_q - theirs).mean() / np.log(2))
+        return float(self.gap_rows(explanation).mean())
 
 
 def oracle(
@@ -47,8 +53,12 @@ def oracle(
 
     Parameters
     ----------
-    value : what stands for P_m(y | x_S)
-        `data.model.conditional()` for the synthetic sets (exact), `explainer.q_`, or a judge.
+    value : what stands for P_m(y | x_S): `data.model.conditional()` for the synthetic sets (exact),
+        `explainer.q_`, or a judge
+    X : (n, d), a table; at most 20,000 subsets of its columns are tried
+    k : how many features a subset has
+    responses : (n, outputs), the model's answers for X, if they are known; otherwise the value asks the model
+    tolerance : nats within which two subsets are equally good, for `ties`
 
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("xor", 20, seed=0)
@@ -56,20 +66,8 @@ def oracle(
     >>> best.gap(best.explanation)
     0.0
     """
-    if np.ndim(X) != 2:
-        raise InputError(
-            "The oracle tries every subset of a table's columns; for texts and images there are too many: "
-            "l2x.baselines.GreedySearch searches among them."
-        )
+    n, d = _checked_shape(X, k)
     answers = value.answers(X) if responses is None else np.asarray(responses)
-    n, d = np.shape(X)
-    if not 1 <= k <= d:
-        raise InputError(f"k = {k} but there are {d} features; choose k between 1 and {d}.")
-    if comb(d, k) > MOST_SUBSETS:
-        raise InputError(
-            f"There are {comb(d, k):,} subsets of {k} out of {d} features; "
-            f"the oracle tries at most {MOST_SUBSETS:,}."
-        )
     subsets = np.array([np.isin(np.arange(d), subset) for subset in combinations(range(d), k)])
     values = np.stack(
         [value.log_q(X, np.tile(subset, (n, 1)), answers) for subset in subsets]
@@ -78,3 +76,21 @@ def oracle(
     names = [f"x{i}" for i in range(d)]
     explanation = Explanation(subsets[values.argmax(axis=0)].astype(float), k, names)
     return Oracle(explanation, best, (values >= best - tolerance).sum(axis=0), value, X, answers)
+
+
+def _checked_shape(X: Any, k: int) -> tuple[int, int]:
+    """(n, d), if every subset can be tried."""
+    if np.ndim(X) != 2:
+        raise InputError(
+            "The oracle tries every subset of a table's columns; for texts and images there are too many: "
+            "l2x.baselines.GreedySearch searches among them."
+        )
+    n, d = np.shape(X)
+    if not 1 <= k <= d:
+        raise InputError(f"k = {k} but there are {d} features; choose k between 1 and {d}.")
+    if comb(d, k) > MOST_SUBSETS:
+        raise InputError(
+            f"There are {comb(d, k):,} subsets of {k} out of {d} features; "
+            f"the oracle tries at most {MOST_SUBSETS:,}."
+        )
+    return n, d

@@ -1,171 +1,296 @@
-"""The other parts of a report card, one function each."""
+"""The parts of a report card, one function each: evidence in, numbers with their intervals out.
+
+A part that is new here is printed, saved and drawn without a change elsewhere; `report_card` decides when it
+is measured.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from l2x.data import ask
 from l2x.evaluation.agreement import masked_answers
-from l2x.evaluation.bench import BITS, Bench
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.card import Entry, Part
-from l2x.evaluation.choose_k import curve_rows, some_sizes
+from l2x.evaluation.choose_k import candidate_sizes
+from l2x.evaluation.encoding import Encoding, encode_meter
+from l2x.evaluation.evidence import Evidence
+from l2x.evaluation.information import BITS
 from l2x.evaluation.oracle import oracle
-from l2x.evaluation.ranks import exact_rows, found_rows, median_rank, wrong_rows
-from l2x.evaluation.stability import collapse, distinct_sets, jaccard
+from l2x.evaluation.ranks import exact_rows, false_discovery_rows, median_rank, true_positive_rows
+from l2x.evaluation.stability import collapse, distinct_sets, jaccard, overlap
+from l2x.evaluation.subject import selections_of
+from l2x.evaluation.verdict import TOLERANCE, Verdict, verdict_on
 from l2x.explanation import Explanation
+from l2x.features.view import View
 from l2x.foundations.arrays import Array
 from l2x.values import SubsetValue
 
+# At most this many rows of X_train teach the probes of the encode-meter.
+PROBE_ROWS = 50_000
+# The oracle tries every subset: of at most this many rows.
+ORACLE_ROWS = 300
 # Kernel SHAP asks the model this often for one row by default (shap.KernelExplainer: 2 d + 2048).
 SHAP_ROWS = 2048
 
 
-def fidelity_part(bench: Bench) -> Part:
-    """1. The model itself, shown only the selection, or everything else."""
-    own = getattr(bench.view, "removal", None)
-    ways = [own, *(way for way in bench.view.removals if way != own)]
-    mask, entries = bench.explanation.mask, []
-    for way in ways:
-        view = bench.view if way is None or way == own else bench.view.with_removal(way)
-        label = f"the rest removed ({way})" if way else "the rest removed"
-        for places, shown, ending in ((mask, label, ""), (~mask, "  the selection removed", "_complement")):
-            part = masked_answers(bench.black_box, view, bench.X_test, places)
-            key = f"{way or 'removed'}{ending}"
-            meaning = "high is good" if not ending else "low is good"
-            entries.append(Entry(key, shown, bench.agreement(part), meaning))
-            if bench.classifies and not ending:
-                kl = bench.boot.mean(_kl(bench.answers, part) * BITS)
-                entries.append(Entry(f"{key}_kl", "  KL from the full answer, bits", kl, "low is good"))
-    chance = masked_answers(bench.black_box, bench.view, bench.X_test, bench.random_masks)
-    entries.append(Entry("random", "random features instead", bench.agreement(chance), "chance"))
-    return Part("fidelity", f"Fidelity: post-hoc {bench.measure} of the model", entries)
+def fidelity_part(evidence: Evidence) -> Part:
+    """The model itself, shown only the selection, or everything else."""
+    entries = [
+        entry
+        for removal, view in _removals(evidence.view)
+        for entry in _fidelity_entries(evidence, removal, view)
+    ]
+    chance = masked_answers(evidence.black_box, evidence.view, evidence.X_test, evidence.random_masks)
+    entries.append(Entry("random", "random features instead", evidence.agreement(chance), "chance"))
+    return Part(
+        "fidelity",
+        f"Fidelity: post-hoc {evidence.measure} of the model",
+        entries,
+        "Is the model's answer the same when it is shown only the selected features, the rest removed in "
+        "several ways? And when it is shown everything else? A selection that encodes the answer can score "
+        "high here.",
+    )
 
 
-def judge_part(bench: Bench) -> Part:
-    """2. EVAL-X: a q fitted on random subsets of other rows, so that no selection can pass it a code."""
-    everything = bench.selectable
+def _removals(view: View) -> list[tuple[str | None, View]]:
+    """Every way of removing features that the view has, its own first; None where it has only one."""
+    own = getattr(view, "removal", None)
+    return [(own, view), *((way, view.with_removal(way)) for way in view.removals if way != own)]
+
+
+def _fidelity_entries(evidence: Evidence, removal: str | None, view: View) -> list[Entry]:
+    """Under one way of removing: with the selection, its KL divergence, and with the complement."""
+    mask, key = evidence.explanation.mask, removal or "removed"
+    label = f"the rest removed ({removal})" if removal else "the rest removed"
+    kept, rest = (masked_answers(evidence.black_box, view, evidence.X_test, m) for m in (mask, ~mask))
+    entries = [Entry(key, label, evidence.agreement(kept), "high is good")]
+    if evidence.classifies:
+        kl = evidence.boot.mean(_kl(evidence.answers, kept) * BITS)
+        entries.append(Entry(f"{key}_kl", "  KL from the full answer, bits", kl, "low is good"))
+    complement = evidence.agreement(rest)
+    return [*entries, Entry(f"{key}_complement", "  the selection removed", complement, "low is good")]
+
+
+def _kl(p: Array, q: Array) -> Array:
+    """(n,) KL(p || q) in nats; a q that is certain and wrong counts as one in a million."""
+    return np.asarray((p * (np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(q, 1e-6)))).sum(axis=1))
+
+
+def judge_part(evidence: Evidence) -> Part:
+    """EVAL-X: a q fitted on random subsets of other rows."""
+    everything = evidence.selectable
     cases = [
-        ("selection", "the selection", bench.explanation.mask),
-        ("random", "random features instead", bench.random_masks),
+        ("selection", "the selection", evidence.explanation.mask),
+        ("random", "random features instead", evidence.random_masks),
         ("everything", "everything selected", everything),
         ("nothing", "nothing selected", np.zeros_like(everything)),
     ]
     entries = []
     for key, label, mask in cases:
-        outputs = bench.judge.outputs(bench.X_test, mask)
-        loss = -bench.judge.log_q(bench.X_test, mask, bench.answers)
-        entries.append(Entry(key, label, bench.agreement(bench.as_answers(outputs))))
-        entries.append(Entry(f"{key}_loss", "  log-loss, nats", bench.boot.mean(loss)))
-    return Part("judge", f"Independent judge: {bench.measure}", entries)
-
-
-def information_part(bench: Bench) -> tuple[Part, list[tuple[int, Estimate]]]:
-    """4. Bits that the judge finds in the selection, of the bits there are, and the curve over k."""
-    sizes = some_sizes(bench.view.d)
-    k = bench.explanation.k
-    rows = dict(
-        zip(
-            sizes, curve_rows(bench.judge, bench.X_test, bench.explanation, sizes, bench.answers), strict=True
-        )
+        guesses = evidence.as_answers(evidence.judge.outputs(evidence.X_test, mask))
+        loss = -evidence.judge.log_q(evidence.X_test, mask, evidence.answers)
+        entries.append(Entry(key, label, evidence.agreement(guesses)))
+        entries.append(Entry(f"{key}_loss", "  log-loss, nats", evidence.boot.mean(loss)))
+    return Part(
+        "judge",
+        f"Independent judge: {evidence.measure}",
+        entries,
+        "A predictor that was fitted on random subsets of other rows, so that it knows no explainer's code "
+        "(EVAL-X).",
     )
-    at_k = rows.get(k, bench.judge.log_q(bench.X_test, bench.explanation.mask, bench.answers))
-    base = bench.log_marginal
-    curve = [(size, bench.boot.mean((row - base) * BITS)) for size, row in rows.items()]
-    captured = bench.boot.mean((at_k - base) * BITS)
+
+
+def encoding_part(evidence: Evidence) -> tuple[Part, Verdict]:
+    """The encode-meter, and the verdict that rests on it."""
+    (train_X, train_masks, train_answers), (X, masks, answers) = _probe_rows(evidence)
+    meter = encode_meter(
+        evidence.judge, train_X, train_masks, train_answers, test_X=X, test_masks=masks, test_answers=answers,
+        plan=evidence.plan, seed=evidence.seed,
+    )  # fmt: skip
+    boot = Bootstrap(len(masks), seed=evidence.seed)
+    gain, control = boot.mean(meter.gain * BITS), boot.mean(meter.control * BITS)
+    share = evidence.share(gain)
+    missed = max(evidence.available - float(evidence.captured(evidence.selectable).mean()), 0.0)
+    entries = [
+        *_reading_entries(evidence, meter, answers, boot),
+        Entry("encode_meter", "encode-meter, bits", boot.mean(meter.divergence * BITS),
+              "E KL(g1 || g0); 0: no encoding"),
+        Entry("gain", "  as gain on the answer, bits", gain, "what the choice adds to the values"),
+        Entry("control", "  noise of fitting, bits", control, "a second g0 against the first"),
+        Entry("share", "  share of the information", share, f"over {TOLERANCE:.2f} it encodes"),
+        Entry("missed", "  the judge misses, bits", Estimate(missed), "even with everything selected"),
+    ]  # fmt: skip
+    verdict = verdict_on(
+        share,
+        proven=gain.low > max(abs(control.low), abs(control.high), missed),
+        missed=evidence.share(Estimate(missed)).value,
+        rows=len(masks),
+    )
+    about = (
+        "A probe of the explainer's own selections (g1) against a probe of the same masks, shuffled across "
+        "rows (g0), which can use only the values. What g1 knows more, the choice of features gives away."
+    )
+    return Part("encoding", "Encoding", entries, about), verdict
+
+
+def _probe_rows(evidence: Evidence) -> tuple[tuple[Any, Array, Array], tuple[Any, Array, Array]]:
+    """Rows, selections and answers: for the probes to learn from, and to measure them on."""
+    view, explanation = evidence.view, evidence.explanation
+    if evidence.subject.source is None:
+        order = np.random.default_rng(evidence.seed).permutation(len(explanation))
+        halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+        learn, measure = (
+            (view.take(evidence.X_test, i), explanation.mask[i], evidence.answers[i]) for i in halves
+        )
+        return learn, measure
+    X = view.check(evidence.X_train)
+    X = view.take(X, slice(0, min(PROBE_ROWS, len(X))))
+    answers = ask(evidence.black_box, view, X, progress=False)
+    learn = X, evidence.subject.explain(X).mask, answers
+    return learn, (evidence.X_test, explanation.mask, evidence.answers)
+
+
+def _reading_entries(evidence: Evidence, meter: Encoding, answers: Array, boot: Bootstrap) -> list[Entry]:
+    """How well the answer can be read from the selections: by g1, from the mask alone, by chance."""
+    measure = evidence.measure
+    read, alone = (
+        evidence.agreement(evidence.as_answers(o), answers) for o in (meter.outputs, meter.mask_only)
+    )
+    # The key is older than the name "probe": results/honesty.json holds it.
+    own = Entry("own_reader", f"{measure} of a probe of these selections", read, "naive: a code helps it")
+    if not evidence.classifies:
+        return [own, Entry("mask_only", "R² of the mask alone", alone, "0 is chance")]
+    classes = answers.argmax(axis=1)
+    usual = boot.mean(classes == np.bincount(classes).argmax())
+    return [
+        own,
+        Entry("mask_only", "accuracy of the mask alone", alone),
+        Entry("majority", "  the most frequent class", usual, "chance"),
+    ]
+
+
+def information_part(evidence: Evidence) -> Part:
+    """Bits that the judge finds in the selection, of the bits there are."""
+    captured = evidence.boot.mean(evidence.captured(evidence.explanation.mask))
     entries = [
         Entry("captured", "captured, bits", captured, "a lower bound, by the judge"),
-        Entry("available", "there are, bits", Estimate(bench.available * BITS)),
-        Entry("share", "share", bench.share(captured)),
+        Entry("available", "available, bits", Estimate(evidence.available)),
+        Entry("share", "share", evidence.share(captured)),
     ]
-    return Part("information", "Information about the answer", entries), curve
+    about = "What the selected values say about the answer, by the judge."
+    return Part("information", "Information about the answer", entries, about)
 
 
-def stability_part(bench: Bench, randomised: Any) -> Part:
-    """5. Across seeds, under small noise, across rows, and across models."""
-    explanation, subject, boot = bench.explanation, bench.subject, bench.boot
-    rng = np.random.default_rng(bench.seed)
-    chance = jaccard(explanation, _with_mask(explanation, bench.random_masks))
-    entries = [Entry("chance", "overlap with random sets", boot.mean(chance), "Jaccard at k")]
-    if subject.others:
-        overlaps = np.mean([jaccard(explanation, other) for other in subject.others], axis=0)
-        entries.append(
-            Entry("seeds", "overlap across seeds", boot.mean(overlaps), f"{1 + len(subject.others)} seeds")
-        )
-    noisy = None if subject.source is None else bench.view.jitter(bench.X_test, rng)
-    if noisy is not None:
-        overlap = boot.mean(jaccard(explanation, subject.explain(noisy)))
-        entries.append(Entry("noise", "overlap under small noise", overlap))
-    if randomised is not None:
-        other = (
-            randomised
-            if isinstance(randomised, Explanation)
-            else randomised.explain(bench.X_test, explanation.k)
-        )
-        overlap = boot.mean(jaccard(explanation, other))
-        halfway = (1 + float(chance.mean())) / 2
-        meaning = (
-            "it changes with the model" if overlap.high < halfway else "IT DOES NOT CHANGE WITH THE MODEL"
-        )
-        entries.append(Entry("randomised", "overlap for a random model", overlap, meaning))
+def information_curve(evidence: Evidence) -> list[tuple[int, Estimate]]:
+    """(k, bits captured by the k best features), for all k if they are few."""
+    return [
+        (k, evidence.boot.mean(evidence.captured(replace(evidence.explanation, k=k).mask)))
+        for k in candidate_sizes(evidence.view.d)
+    ]
+
+
+def stability_part(evidence: Evidence) -> Part:
+    """Across seeds, under small noise, across rows, and across models."""
+    explanation, boot = evidence.explanation, evidence.boot
+    chance = boot.mean(overlap(explanation.mask, evidence.random_masks))
     sets = Estimate(float(distinct_sets(explanation)))
-    entries += [
+    entries = [
+        Entry("chance", "overlap with random sets", chance, "Jaccard at k"),
+        *_repeated_entries(evidence),
+        *_randomised_entries(evidence, chance.value),
         Entry("collapse", "the same for every row", boot.mean(collapse(explanation)), "1: one set for all"),
         Entry("distinct", "different sets", sets, f"in {len(explanation):,} rows", digits=0),
     ]
-    return Part("stability", "Stability", entries)
+    about = (
+        "How far the same features are selected with another seed, under small noise, for another row, for "
+        "another model. 1 is the same set, 0 a disjoint one."
+    )
+    return Part("stability", "Stability", entries, about)
 
 
-def truth_part(bench: Bench, truth: Array, exact: SubsetValue | None) -> Part:
-    """6. Against the truly relevant features."""
-    explanation, boot = bench.explanation, bench.boot
-    best = _with_mask(explanation, truth)  # the k best that a method could select
+def _repeated_entries(evidence: Evidence) -> list[Entry]:
+    """The same method again: with other seeds, and on rows with a little noise."""
+    explanation, others, entries = evidence.explanation, evidence.subject.others, []
+    if others:
+        across = evidence.boot.mean(np.mean([jaccard(explanation, other) for other in others], axis=0))
+        entries.append(Entry("seeds", "overlap across seeds", across, f"{1 + len(others)} seeds"))
+    if evidence.subject.source is not None:
+        noisy = evidence.view.jitter(evidence.X_test, np.random.default_rng(evidence.seed))
+        if noisy is not None:
+            shared = evidence.boot.mean(jaccard(explanation, evidence.subject.explain(noisy)))
+            entries.append(Entry("noise", "overlap under small noise", shared))
+    return entries
+
+
+def _randomised_entries(evidence: Evidence, chance: float) -> list[Entry]:
+    """The same method, fitted to a random model: its selections must differ."""
+    if evidence.randomised is None:
+        return []
+    other = selections_of(evidence.randomised, evidence.X_test, evidence.explanation.k)
+    shared = evidence.boot.mean(jaccard(evidence.explanation, other))
+    changes = shared.high < (1 + chance) / 2
+    meaning = "it changes with the model" if changes else "IT DOES NOT CHANGE WITH THE MODEL"
+    return [Entry("randomised", "overlap for a random model", shared, meaning)]
+
+
+def truth_part(evidence: Evidence, truth: Array) -> Part:
+    """Against the truly relevant features, (n, d)."""
+    explanation, boot = evidence.explanation, evidence.boot
+    # The k best that a method could select.
+    best = Explanation(truth.astype(float), explanation.k, explanation.feature_names)
+    found, wrong = true_positive_rows(best, truth).mean(), false_discovery_rows(best, truth).mean()
     entries = [
         Entry("median_rank", "median rank", boot.mean(median_rank(explanation, truth)), "lower is better", 2),
         Entry("exact", "exact sets", boot.mean(exact_rows(explanation, truth))),
-        Entry("tpr", "true-positive rate", boot.mean(found_rows(explanation, truth)),
-              f"at best {found_rows(best, truth).mean():.3f} with this k"),
-        Entry("fdr", "false-discovery rate", boot.mean(wrong_rows(explanation, truth)),
-              f"at best {wrong_rows(best, truth).mean():.3f} with this k"),
+        Entry("tpr", "true-positive rate", boot.mean(true_positive_rows(explanation, truth)),
+              f"at best {found:.3f} with this k"),
+        Entry("fdr", "false-discovery rate", boot.mean(false_discovery_rows(explanation, truth)),
+              f"at best {wrong:.3f} with this k"),
     ]  # fmt: skip
-    if exact is not None:
-        few = min(len(explanation), 300)  # the oracle tries every subset
-        X = bench.view.take(bench.X_test, slice(0, few))
-        found = oracle(exact, X, explanation.k, responses=bench.answers[:few])
-        lost = found.log_q - exact.log_q(X, explanation.mask[:few], bench.answers[:few])
-        entries.append(
-            Entry("oracle_gap", "bits lost against the best sets", Bootstrap(few).mean(lost * BITS))
-        )
-    return Part("truth", "Truth", entries)
+    if evidence.exact is not None:
+        entries.append(_oracle_entry(evidence, evidence.exact))
+    return Part("truth", "Truth", entries, "Against the features that truly matter, which are known here.")
 
 
-def cost_part(bench: Bench) -> Part:
-    """7. What was paid, and when it pays."""
-    subject, n = bench.subject, len(bench.explanation)
-    entries = []
+def _oracle_entry(evidence: Evidence, exact: SubsetValue) -> Entry:
+    few = min(len(evidence.explanation), ORACLE_ROWS)
+    X, k = evidence.view.take(evidence.X_test, slice(0, few)), evidence.explanation.k
+    best = oracle(exact, X, k, responses=evidence.answers[:few])
+    lost = best.gap_rows(evidence.explanation[:few])
+    return Entry("oracle_gap", "bits lost against the best sets", Bootstrap(few).mean(lost))
+
+
+def cost_part(evidence: Evidence) -> Part:
+    """What explaining takes, and when learning to explain pays."""
+    subject, entries = evidence.subject, []
     if subject.rows_asked is not None:
-        entries.append(
-            Entry("rows_asked", "rows asked of the model", Estimate(float(subject.rows_asked)), digits=0)
-        )
+        asked = Estimate(float(subject.rows_asked))
+        entries.append(Entry("rows_asked", "rows asked of the model", asked, digits=0))
     if subject.fit_seconds is not None:
         entries.append(Entry("fit_seconds", "training, seconds", Estimate(subject.fit_seconds), digits=1))
     if subject.explain_seconds is not None:
-        each = subject.explain_seconds / n
-        entries.append(Entry("microseconds", "one explanation, µs", Estimate(1e6 * each), digits=2))
+        each = subject.explain_seconds / len(subject.explanation)
+        speed = f"{1 / each:,.0f} rows per second"
+        entries.append(Entry("microseconds", "one explanation, µs", Estimate(1e6 * each), speed, 2))
         if subject.fit_seconds is not None:
-            asking = (SHAP_ROWS + 2 * bench.view.d) * bench.ask_seconds / n
-            rows = subject.fit_seconds / (asking - each) if asking > each else float("inf")
-            meaning = f"against asking {SHAP_ROWS + 2 * bench.view.d:,} times a row, as Kernel SHAP does"
-            entries.append(Entry("break_even", "rows until training has paid", Estimate(rows), meaning, 0))
-    return Part("cost", "Cost", entries, "" if entries else "explanations came ready: nothing was measured")
+            entries.append(_break_even(evidence, subject.fit_seconds, each))
+    return Part(
+        "cost",
+        "Cost",
+        entries,
+        "What training took, and after how many rows it has paid.",
+        remark="" if entries else "precomputed explanations: no cost to report",
+    )
 
 
-def _kl(p: Array, q: Array) -> Array:
-    """KL(p || q) of each row, in nats; certain and wrong counts as one in a million."""
-    return np.asarray((p * (np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(q, 1e-6)))).sum(axis=1))
-
-
-def _with_mask(explanation: Explanation, mask: Array) -> Explanation:
-    """An explanation that selects `mask` first."""
-    return Explanation(mask.astype(float), explanation.k, explanation.feature_names)
+def _break_even(evidence: Evidence, fit_seconds: float, each: float) -> Entry:
+    """Rows after which training has paid, against a method that asks the model for every row."""
+    times = SHAP_ROWS + 2 * evidence.view.d
+    asking = times * evidence.ask_seconds / len(evidence.answers)
+    rows = fit_seconds / (asking - each) if asking > each else float("inf")
+    meaning = f"against asking {times:,} times a row, as Kernel SHAP does"
+    return Entry("break_even", "rows until training has paid", Estimate(rows), meaning, 0)

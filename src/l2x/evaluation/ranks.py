@@ -11,10 +11,17 @@ from l2x.ranking import ranked
 
 
 def median_rank(explanation: Explanation, truth: Array) -> Array:
-    """The paper's figure, section 4.1: for each row the median rank of its truly relevant features.
+    """The paper's metric, section 4.1: for each row the median rank of its truly relevant features.
 
-    Ranks start at 1; with t relevant features the optimum is (t + 1) / 2. It is lenient (ranks 1, 2, 3, 9
-    have the optimal median 2.5), so report `exact_sets` beside it.
+    Parameters
+    ----------
+    explanation : of n rows; all its scores count, not only the k best
+    truth : (n, d) booleans, the truly relevant features, at least one in each row
+
+    Returns
+    -------
+    (n,) ranks, which start at 1; with t relevant features the optimum is (t + 1) / 2. It is lenient (ranks
+    1, 2, 3, 9 have the optimal median 2.5), so report `exact_sets` beside it.
 
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
     >>> median_rank(e, np.array([[True, False, True, False]])).tolist()
@@ -27,38 +34,48 @@ def median_rank(explanation: Explanation, truth: Array) -> Array:
 
 
 def exact_sets(explanation: Explanation, truth: Array) -> float:
-    """The share of rows whose k selected features are exactly the truly relevant ones."""
+    """The share of rows whose k selected features are exactly the truly relevant ones, (n, d) booleans.
+
+    >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]] * 2), k=2, feature_names=list("abcd"))
+    >>> exact_sets(e, np.array([[True, True, False, False], [True, False, True, False]]))
+    0.5
+    """
     return float(exact_rows(explanation, truth).mean())
 
 
 def true_positive_rate(explanation: Explanation, truth: Array) -> float:
-    """The share of the truly relevant features that are selected, mean over rows."""
-    return float(found_rows(explanation, truth).mean())
+    """The share of the truly relevant features, (n, d) booleans, that are selected; mean over rows.
+
+    >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=1, feature_names=list("abcd"))
+    >>> true_positive_rate(e, np.array([[True, True, False, False]]))
+    0.5
+    """
+    return float(true_positive_rows(explanation, truth).mean())
 
 
 def false_discovery_rate(explanation: Explanation, truth: Array) -> float:
-    """The share of the selected features that are not truly relevant, mean over rows.
+    """The share of the selected features that are not truly relevant, (n, d) booleans; mean over rows.
 
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
     >>> false_discovery_rate(e, np.array([[True, False, True, False]]))
     0.5
     """
-    return float(wrong_rows(explanation, truth).mean())
+    return float(false_discovery_rows(explanation, truth).mean())
 
 
 def exact_rows(explanation: Explanation, truth: Array) -> Array:
-    """Whether each row's set is exactly the true one, (n,)."""
+    """(n,) booleans: each row's set is exactly the true one."""
     return np.asarray((explanation.mask == _checked(explanation, truth)).all(axis=1))
 
 
-def found_rows(explanation: Explanation, truth: Array) -> Array:
-    """The true-positive rate of each row, (n,)."""
+def true_positive_rows(explanation: Explanation, truth: Array) -> Array:
+    """(n,) true-positive rate of each row."""
     truth = _checked(explanation, truth)
     return np.asarray((explanation.mask & truth).sum(axis=1) / truth.sum(axis=1))
 
 
-def wrong_rows(explanation: Explanation, truth: Array) -> Array:
-    """The false-discovery rate of each row, (n,)."""
+def false_discovery_rows(explanation: Explanation, truth: Array) -> Array:
+    """(n,) false-discovery rate of each row."""
     wrong = (explanation.mask & ~_checked(explanation, truth)).sum(axis=1)
     return np.asarray(wrong / np.maximum(explanation.mask.sum(axis=1), 1))
 

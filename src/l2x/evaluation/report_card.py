@@ -7,29 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from l2x.blackbox import as_black_box
+from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError
-from l2x.evaluation.bench import Bench
 from l2x.evaluation.bootstrap import Bootstrap
-from l2x.evaluation.card import ReportCard
+from l2x.evaluation.card import Part, ReportCard
+from l2x.evaluation.evidence import Evidence
 from l2x.evaluation.judge import fit_judge
 from l2x.evaluation.parts import (
     cost_part,
+    encoding_part,
     fidelity_part,
+    information_curve,
     information_part,
     judge_part,
     stability_part,
     truth_part,
 )
-from l2x.evaluation.subject import subject_of
-from l2x.evaluation.verdict import encoding_part
+from l2x.evaluation.subject import Subject, subject_of
+from l2x.evaluation.verdict import UNCHECKED, Verdict
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
+from l2x.features.fitted import fitted_view
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Gaussian
 from l2x.training import TrainingPlan
 from l2x.values import FittedValue, SubsetValue
+
+# The judge's seed is this far from the card's: it must not be an explainer's.
+JUDGE_SEED = 1_000_003
 
 
 def report_card(
@@ -45,78 +50,39 @@ def report_card(
     randomised: Any = None,
     judge: FittedValue | None = None,
     training: TrainingPlan | None = None,
+    brief: bool = False,
     seed: int = 0,
 ) -> ReportCard:
-    """Can this explanation be trusted? Seven kinds of evidence, each figure with its 95 % bootstrap interval.
+    """Can this explanation be trusted? Seven kinds of evidence, with 95 % bootstrap intervals, and a verdict.
 
     Parameters
     ----------
     explainers : an Explainer, anything with explain(X, k), explanations of X_test, or a list of one kind
-        The first is judged; the others, the same method with other seeds, show how stable it is. For ready
-        explanations the readers of the places learn from one half of X_test and are measured on the other.
+        The first is judged; the others, the same method with other seeds, show how stable it is. For
+        precomputed explanations the probes learn from one half of X_test and are measured on the other.
     model : the model that is explained
-    X_train : rows for the judge and for the readers of the places, best rows that no explainer was fitted on
+    X_train : rows for the judge and the probes, best rows that no explainer was fitted on
     X_test : rows on which everything is measured
     k : how many features; by default the explainer's own
+    name : of the method, to be printed
     truth : (n, d) booleans, the truly relevant features of X_test, where they are known
-    exact : P_m(y | x_S) itself, where it is known; adds the gap to the best subsets
-    randomised : the same method fitted to another, random model (`l2x.evaluation.random_model`), or its
-        explanations of X_test: they must differ
+    exact : P_m(y | x_S) itself, where it is known (`ConditionalModel`); adds the gap to the best subsets
+    randomised : the same method fitted to a random model (`l2x.evaluation.random_model`), or its explanations
+        of X_test: they must differ
     judge : a fitted `l2x.evaluation.fit_judge`, if there is one already; it must not come from X_test
     training : how the judge is trained, by default as the view has it
+    brief : only fidelity, judge and information; no probes are trained, and encoding is not checked
+    seed : of the judge, the probes, the bootstrap and chance
+
+    Returns
+    -------
+    A `ReportCard`: print it, save it as a page, or read `card.finding` and `card["judge"]["selection"]`.
     """
     subject = subject_of(explainers, X_test, k, name)
-    black_box = as_black_box(model)
-    view = subject.explanation.view or Columns().fit(X_test)
-    X_test = view.check(X_test)
     _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)
-    plan = training or view.plan
-    started = time.perf_counter()
-    answers = ask(black_box, view, X_test, progress=False)
-    seconds = time.perf_counter() - started
-    judge = judge or fit_judge(
-        black_box, X_train, subject.explanation.k, features=view, training=plan, seed=seed + 1_000_003
-    )
-    response = judge.value.response
-    kind = (isinstance(response, Gaussian), response.outputs)
-    if kind != (black_box.task == "regression", answers.shape[1]):
-        raise InputError("judge= was fitted to another kind of model; fit one to this model (fit_judge).")
-    bench = Bench(
-        black_box=black_box,
-        view=view,
-        X_train=X_train,
-        X_test=X_test,
-        answers=answers,
-        judge=judge,
-        plan=plan,
-        subject=subject,
-        boot=Bootstrap(len(X_test), seed=seed),
-        seed=seed,
-        ask_seconds=seconds,
-    )
-    information, curve = information_part(bench)
-    encoding, finding, verdict = encoding_part(bench)
-    parts = [
-        fidelity_part(bench),
-        judge_part(bench),
-        encoding,
-        information,
-        stability_part(bench, randomised),
-    ]
-    if truth is not None:
-        parts.append(truth_part(bench, np.asarray(truth, dtype=bool), exact))
-    parts.append(cost_part(bench))
-    return ReportCard(
-        name=subject.name,
-        task=str(black_box.task),
-        rows=len(X_test),
-        features=view.d,
-        k=subject.explanation.k,
-        finding=finding,
-        verdict=verdict,
-        parts=parts,
-        curve=curve,
-    )
+    known = {"truth": truth, "exact": exact, "randomised": randomised}
+    evidence = _evidence(subject, as_black_box(model), X_train, X_test, judge, training, seed, known)
+    return _card(evidence, brief=brief)
 
 
 def _check_options(
@@ -137,3 +103,81 @@ def _check_options(
             f"judge= reads {judge.view.d} features, the explanation has {shape[1]}; fit it with "
             "fit_judge(..., features=explainer.features_)."
         )
+
+
+def _evidence(
+    subject: Subject,
+    black_box: BlackBox,
+    X_train: Any,
+    X_test: Any,
+    judge: FittedValue | None,
+    training: TrainingPlan | None,
+    seed: int,
+    known: dict[str, Any],
+) -> Evidence:
+    """Ask the model about the test rows, and fit a judge if there is none."""
+    view = fitted_view(subject.explanation.view, X_test)
+    X_test = view.check(X_test)
+    started = time.perf_counter()
+    answers = ask(black_box, view, X_test, progress=False)
+    seconds = time.perf_counter() - started
+    _check_outputs(subject, black_box, answers, judge)
+    plan = training or view.plan
+    k = subject.explanation.k
+    judge = judge or fit_judge(black_box, X_train, k, features=view, training=plan, seed=seed + JUDGE_SEED)
+    return Evidence(
+        subject=subject,
+        black_box=black_box,
+        view=view,
+        X_train=X_train,
+        X_test=X_test,
+        answers=answers,
+        judge=judge,
+        plan=plan,
+        boot=Bootstrap(len(X_test), seed=seed),
+        seed=seed,
+        ask_seconds=seconds,
+        **known,
+    )
+
+
+def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge: FittedValue | None) -> None:
+    """Explainer and judge must have been fitted to a model with such answers."""
+    outputs = answers.shape[1]
+    if subject.outputs not in (None, outputs):
+        raise InputError(
+            f"{black_box.name} gives {outputs} numbers for a row, but the explainer was fitted to "
+            f"{subject.outputs}: is this the model that it explains?"
+        )
+    if judge is not None:
+        response = judge.value.response
+        kind = (isinstance(response, Gaussian), response.outputs)
+        if kind != (black_box.task == "regression", outputs):
+            raise InputError("judge= was fitted to another kind of model; fit one to this model (fit_judge).")
+
+
+def _card(evidence: Evidence, *, brief: bool) -> ReportCard:
+    parts, verdict = _parts(evidence, brief=brief)
+    return ReportCard(
+        name=evidence.subject.name,
+        task=str(evidence.black_box.task),
+        rows=len(evidence.answers),
+        features=evidence.view.d,
+        k=evidence.explanation.k,
+        finding=verdict.finding,
+        verdict=verdict.sentence,
+        parts=parts,
+        curve=information_curve(evidence),
+    )
+
+
+def _parts(evidence: Evidence, *, brief: bool) -> tuple[list[Part], Verdict]:
+    """In the order in which they are read."""
+    fidelity, judge, information = (part(evidence) for part in (fidelity_part, judge_part, information_part))
+    if brief:
+        return [fidelity, judge, information], UNCHECKED
+    encoding, verdict = encoding_part(evidence)
+    parts = [fidelity, judge, encoding, information, stability_part(evidence)]
+    if evidence.truth is not None:
+        parts.append(truth_part(evidence, np.asarray(evidence.truth, dtype=bool)))
+    return [*parts, cost_part(evidence)], verdict

@@ -10,7 +10,12 @@ from l2x.foundations.arrays import Array
 
 
 def jaccard(explanation: Explanation, other: Explanation) -> Array:
-    """Shared features over all features that either selects, (n,): 1 for the same sets, 0 for disjoint ones.
+    """Overlap of two selections of the same n rows: shared features over all that either selects.
+
+    Returns
+    -------
+    (n,) values, 1 for the same set, 0 for disjoint ones. Two random sets of k among d features overlap by
+    about k / (2 d - k).
 
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
     >>> other = Explanation(np.array([[3.0, 1.0, 2.0, 0.0]]), k=2, feature_names=list("abcd"))
@@ -22,15 +27,27 @@ def jaccard(explanation: Explanation, other: Explanation) -> Array:
             f"Explanations of {explanation.mask.shape} and {other.mask.shape} (rows, features) "
             "cannot be compared."
         )
-    both = (explanation.mask & other.mask).sum(axis=1)
-    either = (explanation.mask | other.mask).sum(axis=1)
+    return overlap(explanation.mask, other.mask)
+
+
+def overlap(mask: Array, other: Array) -> Array:
+    """`jaccard` of (n, d) masks."""
+    both, either = (mask & other).sum(axis=1), (mask | other).sum(axis=1)
     return np.asarray(both / np.maximum(either, 1))
 
 
 def collapse(explanation: Explanation) -> Array:
-    """The share of each row's selection that is among the k most often selected features, (n,).
+    """How much of a selection is the same for all rows: the share of it that is among the k features which
+    are selected most often.
 
-    Its mean is 1 if every row gets the same set: then the explanations say nothing about single rows.
+    Returns
+    -------
+    (n,) values. If their mean is 1, every row has the same set: then the explanations say nothing about
+    single rows.
+
+    >>> same = Explanation(np.array([[2.0, 1.0, 0.0]] * 3), k=1, feature_names=list("abc"))
+    >>> collapse(same).tolist()
+    [1.0, 1.0, 1.0]
     """
     often = np.zeros(explanation.mask.shape[1], dtype=bool)
     often[np.argsort(-explanation.mask.mean(axis=0), kind="stable")[: explanation.k]] = True

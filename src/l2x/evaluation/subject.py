@@ -1,4 +1,4 @@
-"""What a report card is about: an explainer, anything with explain(X, k), or explanations that are ready."""
+"""What a report card is about: an explainer, anything with explain(X, k), or precomputed explanations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 
-# Seconds up to which a first call may be mostly imports and set-up, which are not the price of a row.
+# A first call that takes less than this many seconds may be mostly imports and set-up, which are not the
+# price of a row: it is timed again.
 SET_UP = 1.0
 
 
@@ -21,7 +22,7 @@ class Subject:
     name: str
     explanation: Explanation
     others: Sequence[Explanation]  # of the same rows, by the same method with other seeds
-    source: Any  # has explain(X, k); None for explanations that came ready
+    source: Any  # has explain(X, k); None for precomputed explanations
     explain_seconds: float | None
 
     @property
@@ -32,6 +33,11 @@ class Subject:
     def rows_asked(self) -> int | None:
         return getattr(self.source, "rows_asked_", None)
 
+    @property
+    def outputs(self) -> int | None:
+        """How many numbers the model gave for a row when the explainer was fitted to it, if that is known."""
+        return getattr(getattr(self.source, "response_", None), "outputs", None)
+
     def explain(self, X: Any) -> Explanation:
         """The same method on other rows."""
         explanation: Explanation = self.source.explain(X, self.explanation.k)
@@ -39,34 +45,46 @@ class Subject:
 
 
 def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
-    """The first of `given` is judged, the others are compared with it."""
+    """The first of `given`, one or a list, is judged; the others are compared with it."""
     members = list(given) if isinstance(given, list | tuple) else [given]
     if not members:
         raise InputError("There is nothing to judge: give an explainer or an explanation.")
-    first = members[0]
     for member in members:
         if not isinstance(member, Explanation) and not hasattr(member, "explain"):
             kind = type(member).__name__
             raise InputError(f"Cannot judge a {kind}: give an explainer, or what it returned for X_test.")
+    first, *others = members
     if isinstance(first, Explanation):
-        source, seconds, explanation = None, None, _checked(first, X, k or first.k)
+        source, seconds, explanation = None, None, _precomputed(first, X, k or first.k)
     else:
         source = first
-        k = getattr(first, "k", None) if k is None else k
-        if k is None:
-            raise InputError(
-                f"{type(first).__name__} has no k of its own: pass k=, how many features to select."
-            )
-        explanation, seconds = _timed(first, X, k)
-        if seconds < SET_UP:
-            explanation, seconds = _timed(first, X, k)
-    others = [
-        _checked(other, X, explanation.k)
-        if isinstance(other, Explanation)
-        else other.explain(X, explanation.k)
-        for other in members[1:]
-    ]
-    return Subject(name or _name(first), explanation, others, source, seconds)
+        explanation, seconds = _explained(first, X, k)
+    return Subject(
+        name or _name(first),
+        explanation,
+        [selections_of(other, X, explanation.k) for other in others],
+        source,
+        seconds,
+    )
+
+
+def selections_of(method: Any, X: Any, k: int) -> Explanation:
+    """What a method, or a precomputed explanation of X, selects with this k."""
+    if isinstance(method, Explanation):
+        return _precomputed(method, X, k)
+    explanation: Explanation = method.explain(X, k)
+    return explanation
+
+
+def _explained(method: Any, X: Any, k: int | None) -> tuple[Explanation, float]:
+    """An explanation, and the seconds that it took."""
+    k = getattr(method, "k", None) if k is None else k
+    if k is None:
+        raise InputError(
+            f"{type(method).__name__} has no k of its own: pass k=, how many features to select."
+        )
+    explanation, seconds = _timed(method, X, k)
+    return _timed(method, X, k) if seconds < SET_UP else (explanation, seconds)
 
 
 def _timed(method: Any, X: Any, k: int) -> tuple[Explanation, float]:
@@ -76,7 +94,7 @@ def _timed(method: Any, X: Any, k: int) -> tuple[Explanation, float]:
     return explanation, time.perf_counter() - started
 
 
-def _checked(explanation: Explanation, X: Any, k: int) -> Explanation:
+def _precomputed(explanation: Explanation, X: Any, k: int) -> Explanation:
     if len(explanation) != len(X):
         raise InputError(
             f"The explanation is of {len(explanation)} rows, X_test has {len(X)}: give the same rows."

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from l2x.evaluation.card import Entry, Finding, Part, ReportCard
+from l2x.evaluation.card import FINDING_NAMES, Entry, Part, ReportCard
+from l2x.evaluation.verdict import Finding
 from l2x.plots.report import Section, Tone, render_report
 from l2x.plots.style import ACCENT, INK, MUTED, SECOND, SOFT, THIRD, new_figure, note, save_figure, style
 
@@ -13,34 +14,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TONES: dict[Finding, Tone] = {"none": "good", "encodes": "bad", "uncertain": "unsure"}
-WHAT = {
-    "fidelity": "Is the model's answer the same when it is shown only the selected features, the rest "
-    "removed in several ways? And when it is shown everything else? A selection that passes a code can score "
-    "high here.",
-    "judge": "A predictor that was fitted on random subsets of other rows, so that no selection could agree "
-    "on a code with it (EVAL-X).",
-    "encoding": "A reader of the explainer's own selections (g1) against a reader of the same selections "
-    "dealt to other rows (g0), which can only use the values. What g1 knows more is a code in the places.",
-    "information": "What the selected values tell about the answer, by the judge.",
-    "stability": "How far the same features are selected with another seed, under small noise, for another "
-    "row, for another model. 1 is the same set, 0 a disjoint one.",
-    "truth": "Against the features that truly matter, which are known here.",
-    "cost": "What learning took, and after how many rows it has paid.",
+TONES: dict[Finding, Tone] = {
+    "none": "good",
+    "encodes": "bad",
+    "uncertain": "unsure",
+    "unchecked": "unsure",
 }
+# What is set large at the top of the page: part, key, and what it says.
+FACTS = (
+    ("judge", "selection", "independent judge: the model's answer from the selection"),
+    ("encoding", "share", "of the information is in the choice of features, not in their values"),
+    ("information", "share", "of the information is in the selected values"),
+)
 
 
 def card_page(card: ReportCard) -> str:
     """One self-contained page."""
-    facts = [
-        (_fact(entry), label)
-        for part, key, label in (
-            ("judge", "selection", "independent judge: the model's answer from the selection"),
-            ("encoding", "share", "of what there is to know is told by the places, beyond the values"),
-            ("information", "share", "of the information is in the selected values"),
-        )
-        if (entry := _entry(card, part, key)) is not None
-    ]
+    known = ((_entry(card, part, key), meaning) for part, key, meaning in FACTS)
+    facts = [(_percent(entry), meaning) for entry, meaning in known if entry is not None]
     opening = Section("", verdict=(card.verdict, TONES[card.finding]), facts=facts, figures=[plot_card(card)])
     return render_report(
         title=f"Report card: {card.name}",
@@ -59,8 +50,7 @@ def plot_card(card: ReportCard, path: str | Path | None = None) -> Figure:
         note(
             figure,
             "Bars: 95 % bootstrap intervals; dashed: all bits there are. "
-            + card.verdict.partition(":")[0].capitalize()
-            + ".",
+            f"Encoding: {FINDING_NAMES[card.finding]}.",
         )
     if path is not None:
         save_figure(figure, path)
@@ -68,31 +58,36 @@ def plot_card(card: ReportCard, path: str | Path | None = None) -> Figure:
 
 
 def _plot_agreement(axes: Axes, card: ReportCard) -> None:
+    lines = _agreement_lines(card)
+    for y, (_, entry, colour) in enumerate(lines):
+        estimate = entry.estimate
+        axes.hlines(y, estimate.low, estimate.high, color=colour, linewidth=3, alpha=0.5)
+        axes.plot(estimate.value, y, color=colour, marker="o", markersize=6)
+    axes.set_yticks(range(len(lines)), [label for label, _, _ in lines])
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x", linewidth=0.8)
+    axes.set_xlabel("share of answers kept" if card.task == "classification" else "R²", loc="left")
+
+
+def _agreement_lines(card: ReportCard) -> list[tuple[str, Entry, str]]:
+    """Label, number and colour of who gives the model's answer, as far as it was measured."""
     removals = [
         e
         for e in card["fidelity"].entries
         if not e.key.endswith(("_kl", "_complement")) and e.key != "random"
     ]
     lines: list[tuple[str, Entry | None, str]] = [(f"model, {e.key}", e, ACCENT) for e in removals]
-    first = removals[0].key
     lines += [
-        ("model, all but these", _entry(card, "fidelity", f"{first}_complement"), SOFT),
+        ("model, all but these", _entry(card, "fidelity", f"{removals[0].key}_complement"), SOFT),
         ("model, random", _entry(card, "fidelity", "random"), SOFT),
         ("judge", _entry(card, "judge", "selection"), THIRD),
         ("judge, random", _entry(card, "judge", "random"), SOFT),
-        ("places alone", _entry(card, "encoding", "mask_only"), SECOND),
+        ("mask alone", _entry(card, "encoding", "mask_only"), SECOND),
         ("most frequent class", _entry(card, "encoding", "majority"), SOFT),
     ]
-    known = [(label, entry.estimate, colour) for label, entry, colour in lines if entry is not None]
-    for place, (_, estimate, colour) in enumerate(known):
-        axes.hlines(place, estimate.low, estimate.high, color=colour, linewidth=3, alpha=0.5)
-        axes.plot(estimate.value, place, color=colour, marker="o", markersize=6)
-    axes.set_yticks(range(len(known)), [label for label, _, _ in known])
-    axes.set_ylim(len(known) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x", linewidth=0.8)
-    axes.set_xlabel("share of answers kept" if card.task == "classification" else "R²", loc="left")
+    return [(label, entry, colour) for label, entry, colour in lines if entry is not None]
 
 
 def _plot_curve(axes: Axes, card: ReportCard) -> None:
@@ -119,17 +114,19 @@ def _plot_curve(axes: Axes, card: ReportCard) -> None:
 
 def _section(part: Part) -> Section:
     rows = [[entry.label.replace("  ", "· "), entry.text, entry.meaning] for entry in part.entries]
-    text = [WHAT[part.key]] + ([part.remark] if part.remark else [])
     return Section(
-        part.title, text, table=(["figure", "value and interval", "how to read it"], rows) if rows else None
+        part.title,
+        [text for text in (part.about, part.remark) if text],
+        table=(["number", "value and interval", "how to read it"], rows) if rows else None,
     )
 
 
 def _entry(card: ReportCard, part: str, key: str) -> Entry | None:
-    return next((entry for entry in card[part].entries if entry.key == key), None)
+    """A number, or None if it was not measured."""
+    entries = card[part].entries if part in card else ()
+    return next((entry for entry in entries if entry.key == key), None)
 
 
-def _fact(entry: Entry) -> str:
-    if entry.estimate.value != entry.estimate.value:  # NaN: there is no such figure
-        return "–"
-    return f"{100 * entry.estimate.value:.1f} %"
+def _percent(entry: Entry) -> str:
+    value = entry.estimate.value
+    return "–" if value != value else f"{100 * value:.1f} %"  # NaN: there is no such number

@@ -30,7 +30,7 @@ def plot_sizes(choice: SizeChoice, path: str | Path | None = None) -> Figure:
         if len(choice.sizes) <= 16 and choice.sizes[-1] <= 16:
             axes.set_xticks(choice.sizes)
         axes.set_xlabel("features selected, k", loc="left")
-        axes.set_ylabel("share of the most there is")
+        axes.set_ylabel("share of the information")
     if path is not None:
         save_figure(figure, path)
     return figure

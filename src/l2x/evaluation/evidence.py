@@ -1,0 +1,117 @@
+"""What the parts of a report card are measured from, and the units that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from l2x.blackbox import BlackBox
+from l2x.evaluation.agreement import r2, same_class, squared_errors
+from l2x.evaluation.bootstrap import Bootstrap, Estimate
+from l2x.evaluation.chance import random_selections
+from l2x.evaluation.information import BITS, log_informed, log_uninformed
+from l2x.evaluation.subject import Subject
+from l2x.explanation import Explanation
+from l2x.features.fitted import selectable_units
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
+from l2x.likelihood import Gaussian
+from l2x.training import TrainingPlan
+from l2x.values import FittedValue, SubsetValue
+
+# Bits below which there is no information about the answer to speak of: it hardly varies.
+NOTHING = 0.005
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Test rows, the model's answers to them, what was selected in them, and the judge.
+
+    X_test is checked by the view, X_train is as the user gave it; answers are (n, outputs).
+    """
+
+    subject: Subject
+    black_box: BlackBox
+    view: View
+    X_train: Any
+    X_test: Any
+    answers: Array
+    judge: FittedValue
+    plan: TrainingPlan
+    boot: Bootstrap  # over the test rows
+    seed: int
+    ask_seconds: float  # that the model took for all test rows
+    truth: Array | None = None  # (n, d)
+    exact: SubsetValue | None = None
+    randomised: Any = None
+
+    @property
+    def explanation(self) -> Explanation:
+        return self.subject.explanation
+
+    @property
+    def classifies(self) -> bool:
+        return self.black_box.task == "classification"
+
+    @property
+    def measure(self) -> str:
+        """What `agreement` is called."""
+        return "accuracy" if self.classifies else "R²"
+
+    def agreement(self, guesses: Array, answers: Array | None = None) -> Estimate:
+        """The share of rows with the model's own answer; for regression, R². Of the test rows, or of others
+        whose answers are given."""
+        answers = self.answers if answers is None else answers
+        boot = self.boot if len(answers) == len(self.answers) else Bootstrap(len(answers), seed=self.seed)
+        if self.classifies:
+            return boot.mean(same_class(guesses, answers))
+        return boot.of_means(r2, *squared_errors(guesses, answers))
+
+    def as_answers(self, outputs: Array) -> Array:
+        """A predictor's outputs in the units of the model's answers; classes need only their order."""
+        response = self.judge.value.response
+        if isinstance(response, Gaussian):
+            return np.asarray(outputs * np.asarray(response.scale) + np.asarray(response.mean))
+        return outputs
+
+    @cached_property
+    def selectable(self) -> Array:
+        """(n, d): what may be selected in each test row; padding may not."""
+        found = selectable_units(self.view, self.X_test)
+        return np.ones_like(self.explanation.mask) if found is None else found
+
+    @cached_property
+    def random_masks(self) -> Array:
+        """(n, d): chance, as many features as each row's selection has."""
+        return random_selections(self.explanation.mask, self.selectable, seed=self.seed)
+
+    @cached_property
+    def _target(self) -> Array:
+        """Answers in the units of log-likelihoods: probabilities, or standardised means."""
+        if self.classifies:
+            return self.answers
+        return self.judge.value.response.encode(self.answers).numpy()
+
+    @cached_property
+    def log_uninformed(self) -> Array:
+        """(n,) nats: log q(y) from the mean answer alone."""
+        return log_uninformed(self._target, classes=self.classifies)
+
+    @cached_property
+    def available(self) -> float:
+        """Bits that the whole input has about the answer: I(X; Y), or half the variance of standardised
+        means."""
+        informed = log_informed(self._target, classes=self.classifies)
+        return float((informed - self.log_uninformed).mean() * BITS)
+
+    def captured(self, mask: Array) -> Array:
+        """(n,) bits about the answer that the judge finds in a selection."""
+        log_q = self.judge.log_q(self.X_test, mask, self.answers)
+        return np.asarray((log_q - self.log_uninformed) * BITS)
+
+    def share(self, bits: Estimate) -> Estimate:
+        """Of all the information about the answer; NaN where there is none."""
+        return bits.scaled(1 / self.available) if self.available >= NOTHING else Estimate(float("nan"))

@@ -1,0 +1,89 @@
+"""The units that the parts of a card share are those of the public metrics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from models import one_column
+
+import l2x
+from l2x.baselines import RandomK
+from l2x.blackbox import as_black_box
+from l2x.evaluation import Bootstrap, Estimate, FittedValue, fit_judge, information
+from l2x.evaluation.evidence import Evidence
+from l2x.evaluation.subject import subject_of
+from l2x.features.fitted import fitted_view
+
+
+def evidence_of(model: Any, judge: FittedValue, X: np.ndarray, plan: l2x.TrainingPlan) -> Evidence:
+    """Of two random features."""
+    black_box = as_black_box(model)
+    return Evidence(
+        subject=subject_of(RandomK(seed=1), X, 2, None),
+        black_box=black_box,
+        view=fitted_view(None, X),
+        X_train=X,
+        X_test=X,
+        answers=black_box(X),
+        judge=judge,
+        plan=plan,
+        boot=Bootstrap(len(X)),
+        seed=0,
+        ask_seconds=0.1,
+    )
+
+
+@pytest.fixture(scope="module")
+def evidence(judge: FittedValue, table: np.ndarray, plan: l2x.TrainingPlan) -> Evidence:
+    return evidence_of(one_column, judge, table, plan)
+
+
+@pytest.fixture(scope="module")
+def of_means(table: np.ndarray, short: l2x.TrainingPlan) -> Evidence:
+    """A regression of two outputs on different scales."""
+
+    def model(X: np.ndarray) -> np.ndarray:
+        return X[:, :2] * [1.0, 50.0] + 7
+
+    black_box = l2x.as_black_box(model, task="regression")
+    return evidence_of(black_box, fit_judge(black_box, table, 2, training=short), table, short)
+
+
+def test_bits_are_those_of_information(evidence: Evidence, judge: FittedValue, table: np.ndarray) -> None:
+    found = information(judge, table, evidence.explanation)
+    assert evidence.captured(evidence.explanation.mask).mean() == pytest.approx(found.captured)
+    assert evidence.available == pytest.approx(found.available)
+    assert evidence.share(Estimate(found.captured)).value == pytest.approx(found.share)
+
+
+def test_where_nothing_is_available_there_is_no_share(evidence: Evidence) -> None:
+    constant = replace(evidence, answers=np.full((600, 2), 0.5))
+    assert constant.available == pytest.approx(0)
+    assert np.isnan(constant.share(Estimate(0.1)).value)
+
+
+def test_agreement(evidence: Evidence, of_means: Evidence) -> None:
+    assert evidence.measure == "accuracy"
+    assert evidence.agreement(evidence.answers).value == 1
+    assert evidence.agreement(-evidence.answers).value == 0
+    half = evidence.answers[:300]
+    assert evidence.agreement(half, half).value == 1
+    assert of_means.measure == "R²"
+    assert of_means.agreement(of_means.answers).value == 1
+    mean = np.tile(of_means.answers.mean(axis=0), (600, 1))
+    assert of_means.agreement(mean).value == pytest.approx(0)
+
+
+def test_outputs_in_the_units_of_answers(evidence: Evidence, of_means: Evidence) -> None:
+    standard = of_means.judge.value.response.encode(of_means.answers).numpy()
+    np.testing.assert_allclose(of_means.as_answers(standard), of_means.answers, rtol=1e-4, atol=1e-3)
+    assert evidence.as_answers(evidence.answers) is evidence.answers
+    assert of_means.available == pytest.approx(np.log2(np.e))  # two standardised means: half of 1 + 1 nats
+
+
+def test_everything_may_be_selected_in_a_table(evidence: Evidence) -> None:
+    assert evidence.selectable.all()
+    assert (evidence.random_masks.sum(axis=1) == 2).all()

@@ -1,0 +1,46 @@
+"""The figure and the page of a report card, also of one that lacks parts."""
+
+from __future__ import annotations
+
+from l2x.evaluation import Estimate, ReportCard
+from l2x.evaluation.card import Entry, Part
+from l2x.evaluation.verdict import UNCHECKED
+from l2x.plots.card import card_page, plot_card
+
+HALF = Estimate(0.5, 0.4, 0.6)
+BRIEF = ReportCard(
+    name="brief",
+    task="classification",
+    rows=100,
+    features=3,
+    k=1,
+    finding=UNCHECKED.finding,
+    verdict=UNCHECKED.sentence,
+    parts=[
+        Part(
+            "fidelity", "Fidelity", [Entry(key, key, HALF) for key in ("mean", "mean_complement", "random")]
+        ),
+        Part("judge", "Judge", [Entry("selection", "the selection", HALF)], about="About the judge."),
+        Part(
+            "information",
+            "Information",
+            [Entry("available", "available", Estimate(1.0)), Entry("share", "share", Estimate(float("nan")))],
+        ),
+    ],
+    curve=[(1, HALF), (2, Estimate(0.8, 0.7, 0.9))],
+)
+
+
+def test_parts_that_were_not_measured_are_left_out() -> None:
+    axes = plot_card(BRIEF).axes[0]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["model, mean", "model, all but these", "model, random", "judge"]
+
+
+def test_the_page_says_what_was_found() -> None:
+    page = card_page(BRIEF)
+    assert "can be gamed" in page
+    assert "About the judge." in page
+    assert "50.0 %" in page
+    assert "–" in page  # of NaN
+    assert "Encoding: not checked." in page
