@@ -41,7 +41,7 @@ class Part:
     shown: str  # "5 of 30 columns of a table"
     explainer: l2x.Explainer
     explanation: l2x.Explanation
-    judge: l2x.values.FittedValue
+    judge: l2x.values.FittedQ
     sections: Sequence[Section]
 
     def checked(self) -> list[float]:
@@ -58,7 +58,7 @@ class Part:
     def _kept(self, explanation: l2x.Explanation) -> tuple[float, float]:
         """How often the model's answer stays the same, and how often the judge guesses it."""
         X = explanation.inputs
-        guessed = self.judge.probabilities(X, explanation.mask).argmax(axis=1)
+        guessed = self.judge.predict(X, explanation.mask).argmax(axis=1)
         answers = self.judge.answers(X).argmax(axis=1)
         return posthoc_accuracy(self.explainer.model, X, explanation), float((guessed == answers).mean())
 

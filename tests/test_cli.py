@@ -197,7 +197,7 @@ def test_evaluate_fits_one_judge(folder: Folder, monkeypatch: pytest.MonkeyPatch
     module = importlib.import_module("l2x.evaluation.report_card")
     judges: list[int] = []
 
-    def counted(*given: object, **options: object) -> l2x.evaluation.FittedValue:
+    def counted(*given: object, **options: object) -> l2x.evaluation.FittedQ:
         judges.append(1)
         return fit_judge(*given, **options)
 

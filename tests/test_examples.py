@@ -46,7 +46,7 @@ def test_a_sentence_transformer(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.slow
 @pytest.mark.usefixtures("reviews")
 def test_reviews() -> None:
-    plan = l2x.Words.plan.with_steps(value=10, selector=10)
+    plan = l2x.Words.recipes.ours.plan.with_steps(value=10, selector=10)
     found = example("reviews").explain_reviews(rows=600, others=100, plan=plan)
     assert "gives the same answer from the 10 words" in found.sentence
     assert found.html.count("<tr") == 5  # the heads, two rightly and two wrongly classified

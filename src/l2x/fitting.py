@@ -6,20 +6,24 @@ loop. All of them take the same `Run`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from l2x.conditional import NetworkQ, Q, log_value
-from l2x.data import Rows, TrainingRows
+from l2x.data import Rows, TrainingRows, split
 from l2x.networks.recipe import ReadsFirst
 from l2x.sampling import Sampler, k_hot, only_selectable, top_k
 from l2x.training import Phase, Run, optimise
 
 # Masks for the held-out rows of a surrogate, at least.
 HELD_MASKS = 10_000
+# The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
+PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
 
 def fit_surrogate(q: NetworkQ, data: TrainingRows, run: Run, *, label: str = "fitting the surrogate") -> None:
@@ -127,6 +131,39 @@ def fit_selector(selector: nn.Module, q: Q, data: TrainingRows, sampler: Sampler
     networks.train()
     label, phase = "training the selector", run.plan.selector
     return optimise(networks, objective, validate, phase=phase, n=len(train), label=label, run=run)
+
+
+def fit_probe(judge: NetworkQ, rows: Rows, masks: Tensor, run: Run, *, shuffled: bool) -> NetworkQ:
+    """g1 or g0 of the encode-meter: a copy of the judge, trained further on the selections `masks` (n, d) of
+    these rows, or on the same masks shuffled across rows."""
+    plan = run.plan
+    q = NetworkQ(copy.deepcopy(judge.predictor).requires_grad_(True), judge.likelihood)
+    parts = split(len(rows), 0.1, plan.validation_rows, np.random.default_rng(run.seed))
+    learn, hold = (torch.from_numpy(indices) for indices in parts)
+    train, held, train_masks, held_masks = rows[learn], rows[hold], masks[learn], masks[hold]
+    if shuffled:
+        held_masks = _allowed(held, held_masks[torch.randperm(len(held_masks), generator=run.generator)])
+
+    def selected(batch: Rows, index: Tensor) -> Tensor:
+        if not shuffled:
+            return train_masks[index]
+        others = torch.randint(len(train), (len(index),), generator=run.generator)
+        return _allowed(batch, train_masks[others])
+
+    phase = replace(
+        plan.value,
+        steps=max(1, plan.value.steps // PROBES_SHORTER),
+        learning_rate=plan.value.learning_rate / PROBES_SLOWER,
+    )
+    with run.seeded():
+        fit_to_masks(q, train, held, selected, held_masks, run, phase=phase, label="fitting the probes")
+    return q
+
+
+def _allowed(rows: Rows, masks: Tensor) -> Tensor:
+    """Masks of other rows without what cannot be selected in these, such as padding."""
+    selectable = rows.view.selectable(rows.x)
+    return masks if selectable is None else masks * selectable
 
 
 def _learning(q: Q) -> dict[str, nn.Module]:

@@ -20,6 +20,7 @@ import torch
 import l2x
 from l2x import baselines
 from l2x.blackbox import BlackBox, as_black_box
+from l2x.conditional import FittedQ
 from l2x.datasets.adult import AdultData, adult
 from l2x.evaluation import fit_judge, posthoc_accuracy
 from l2x.explanation import Explanation
@@ -27,7 +28,7 @@ from l2x.features.columns import Columns
 from l2x.foundations.arrays import Array
 from l2x.foundations.progress import progress_bar
 from l2x.training import TrainingPlan
-from l2x.values import FittedValue, ValueName
+from l2x.values import ValueName
 from l2x_experiments.results import Record, Results, machine
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Bench:
     black_box: BlackBox
     accuracy: float
     view: Columns
-    judge: FittedValue
+    judge: FittedQ
 
 
 def set_up(scale: Scale, data: AdultData) -> Bench:
@@ -154,7 +155,7 @@ def figures(bench: Bench, X: pd.DataFrame, explanation: Explanation) -> dict[str
     for k in SIZES:
         some = Explanation(explanation.scores, k, explanation.feature_names, X, bench.view)
         kept.append(posthoc_accuracy(bench.black_box, X, some, responses=answers))
-        judged.append(_agreement(bench.judge.probabilities(X, some.mask), answers))
+        judged.append(_agreement(bench.judge.predict(X, some.mask), answers))
     return {"posthoc_accuracy": kept, "judge_accuracy": judged}
 
 

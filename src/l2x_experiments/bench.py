@@ -25,6 +25,7 @@ from safetensors.torch import save as weight_bytes
 from torch import nn
 
 from l2x.blackbox import BlackBox
+from l2x.conditional import FittedQ, NetworkQ
 from l2x.data import ask
 from l2x.datasets.fetching import data_folder
 from l2x.errors import InputError
@@ -36,7 +37,6 @@ from l2x.foundations.atomic import write_atomically
 from l2x.foundations.progress import progress_bar
 from l2x.likelihood import Categorical
 from l2x.training import TrainingPlan
-from l2x.values import FittedValue, NetworkValue
 from l2x_experiments.results import Record, Results, machine
 
 # Our recipes: the better one on validation inputs is listed as l2x, too.
@@ -57,7 +57,7 @@ class Bench:
     network: nn.Module
     black_box: BlackBox
     view: View
-    judge: FittedValue
+    judge: FittedQ
     examples: Array  # rows of the test inputs whose selections are kept, to be shown
 
     def responses(self, X: Any) -> Array:
@@ -112,7 +112,7 @@ def measure(bench: Bench, method: Method, name: str) -> Record:
     explanation = explain(X)
     _ = explanation.indices  # ranking is part of the work
     explained = time.perf_counter()
-    judged = bench.judge.probabilities(X, explanation.mask).argmax(axis=1)
+    judged = bench.judge.predict(X, explanation.mask).argmax(axis=1)
     seen = view.take(bench.train, slice(method.mask_rows))
     shown = bench.examples[bench.examples < len(X)]
     validation = None
@@ -215,16 +215,16 @@ def scaled(plan: TrainingPlan, steps: int | None) -> TrainingPlan:
 
 def judge_of(
     name: str, told: str, black_box: BlackBox, view: View, X: Any, *, k: int, classes: int, plan: TrainingPlan
-) -> FittedValue:
+) -> FittedQ:
     """A judge fitted on these inputs now, or taken from the cache."""
 
     def fit() -> nn.Module:
         value = fit_judge(black_box, X, k, features=view, training=plan).value
-        assert isinstance(value, NetworkValue)
+        assert isinstance(value, NetworkQ)
         return value.predictor
 
     predictor = remembered(f"judge-{name}", told, view.predictor(classes), fit)
-    return FittedValue(view, NetworkValue(predictor, Categorical(classes)), black_box)
+    return FittedQ(view, NetworkQ(predictor, Categorical(classes)), black_box)
 
 
 def remembered(name: str, told: str, network: nn.Module, train: Callable[[], nn.Module]) -> nn.Module:

@@ -23,6 +23,7 @@ import torch
 import l2x
 from l2x import baselines
 from l2x.blackbox import as_black_box
+from l2x.conditional import Conditional, FittedQ
 from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseName, invase
 from l2x.datasets.synthetic import SyntheticData, synthetic
 from l2x.evaluation import fit_judge
@@ -31,7 +32,6 @@ from l2x.features.view import View
 from l2x.foundations.arrays import Array
 from l2x.foundations.progress import progress_bar
 from l2x.training import TrainingPlan
-from l2x.values import FittedValue, SubsetValue
 from l2x_experiments.bench import Bench, scaled
 from l2x_experiments.results import Record, Results, machine
 
@@ -88,12 +88,12 @@ class Setting:
     train: Any
     readers: Any
     test: Any
-    judge: FittedValue
+    judge: FittedQ
     plan: TrainingPlan
     paper_plan: TrainingPlan
     features: View | None = None
     truth: Array | None = None
-    exact: SubsetValue | None = None
+    exact: Conditional | None = None
     known: dict[str, Any] = field(default_factory=dict)  # methods that are ready, by name
 
     def method(self, name: str, seed: int) -> Any:
@@ -157,8 +157,8 @@ def from_bench(bench: Bench, steps: int | None, *, readers: int, test: int) -> S
         readers=view.take(bench.train, slice(0, readers)),
         test=view.take(bench.test, slice(0, test)),
         judge=bench.judge,
-        plan=scaled(view.plan, steps),
-        paper_plan=scaled(view.paper_plan, steps),
+        plan=scaled(view.recipes.ours.plan, steps),
+        paper_plan=scaled(view.recipes.paper.plan, steps),
         features=view,
     )
 

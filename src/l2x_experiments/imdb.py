@@ -99,7 +99,7 @@ def set_up(problem: Problem, scale: Scale) -> Bench:
     black_box = as_black_box(network, logits=True)
     first = round(FOR_EXPLAINERS * len(reviews))
     second = first + round(FOR_JUDGE * len(reviews))
-    plan, for_judge = scaled(view.plan, scale.steps), reviews.texts[first:second]
+    plan, for_judge = scaled(view.recipes.ours.plan, scale.steps), reviews.texts[first:second]
     judge = judge_of(
         problem,
         f"{scale.epochs} {plan} {fingerprint(reviews.texts)} {first} {second}",
@@ -191,12 +191,12 @@ def methods(bench: Bench, seed: int, scale: Scale) -> dict[str, Method]:
 
     def ours(value: Any) -> l2x.Explainer:
         sampler = l2x.sampling.ExactSum() if k == 1 else None
-        plan = scaled(view.plan, scale.steps)
+        plan = scaled(view.recipes.ours.plan, scale.steps)
         return l2x.Explainer(
             black_box, k, features=view, value=value, sampler=sampler, training=plan, seed=seed
         )
 
-    plan = scaled(view.paper_plan, scale.steps)
+    plan = scaled(view.recipes.paper.plan, scale.steps)
     paper = l2x.Explainer.paper(black_box, k, features=view, training=plan, seed=seed)
     of_words = isinstance(bench.network, WordNetwork)
     # Both methods ask thousands of times per review, which the LSTMs answer ten times more slowly.

@@ -95,7 +95,7 @@ def set_up(digits: tuple[int, ...], scale: Scale) -> Bench:
     black_box = as_black_box(network, logits=True)
     X = train.X[np.random.default_rng(0).permutation(len(train))][: scale.train_rows]
     first, second = round(FOR_EXPLAINERS * len(X)), round((FOR_EXPLAINERS + FOR_JUDGE) * len(X))
-    plan, for_judge = scaled(Patches.plan, scale.steps), X[first:second]
+    plan, for_judge = scaled(Patches.recipes.ours.plan, scale.steps), X[first:second]
     judge = judge_of(
         "".join(map(str, digits)),
         f"{digits} {scale} {plan} {hashlib.sha256(for_judge.tobytes()).hexdigest()}",
@@ -125,11 +125,11 @@ def learned_methods(bench: Bench, seed: int, scale: Scale) -> dict[str, Method]:
     black_box, X = bench.black_box, bench.train
 
     def ours(value: Any) -> Callable[[], Explain]:
-        plan = scaled(Patches.plan, scale.steps)
+        plan = scaled(Patches.recipes.ours.plan, scale.steps)
         explainer = l2x.Explainer(black_box, K, features=Patches(SIZE), value=value, training=plan, seed=seed)
         return lambda: explainer.fit(X).explain
 
-    plan = scaled(Patches.paper_plan, scale.steps)
+    plan = scaled(Patches.recipes.paper.plan, scale.steps)
     paper = l2x.Explainer.paper(black_box, K, features=Patches(SIZE), training=plan, seed=seed)
     return {
         "l2x-model": Method(ours("model")),

@@ -23,13 +23,13 @@ from torch import nn
 import l2x
 from l2x import baselines
 from l2x.blackbox import BlackBox, as_black_box
+from l2x.conditional import ConditionalModel, FittedQ
 from l2x.datasets.synthetic import SETS, SetName, SyntheticData, Variant, synthetic
 from l2x.evaluation import exact_sets, information, median_rank, true_positive_rate
 from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
 from l2x.foundations.progress import progress_bar
 from l2x.training import TrainingPlan
-from l2x.values import ConditionalModel, FittedValue
 from l2x_experiments.networks import train_network
 from l2x_experiments.results import Record, Results, machine
 
@@ -153,7 +153,7 @@ class Outcome:
     """What a method did: explained the first rows of the test data, after learning or not."""
 
     explanation: Explanation
-    own_q: FittedValue | None  # a learned explainer's own idea of what its selections tell
+    own_q: FittedQ | None  # a learned explainer's own idea of what its selections tell
     fit_seconds: float
     explain_seconds: float
     model_rows_fit: int

@@ -14,7 +14,7 @@ from l2x.features.view import View
 @pytest.mark.parametrize("view", [l2x.Columns(), l2x.Words(), l2x.Sentences()])
 @pytest.mark.parametrize("paper", [False, True])
 def test_a_plan_is_the_view_s_own(view: View, paper: bool) -> None:
-    own = view.paper_plan if paper else view.plan
+    own = view.recipes.paper.plan if paper else view.recipes.ours.plan
     plan = training_plan(view, paper=paper, quick=False, progress=False)
     assert plan == replace(own, progress=False)
     short = training_plan(view, paper=paper, quick=True, progress=False)
@@ -41,7 +41,7 @@ def test_quick_plans_in_numbers() -> None:
 
 
 def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = l2x.Columns.plan.with_steps(value=50, selector=40)
+    other = l2x.Columns.recipes.ours.plan.with_steps(value=50, selector=40)
     monkeypatch.setattr(l2x.Columns, "plan", other)
     assert training_plan(None, paper=False, quick=False, progress=True) == other
     quick = training_plan(None, paper=False, quick=True, progress=True)

@@ -9,7 +9,7 @@ import pytest
 from models import one_column
 
 import l2x
-from l2x.evaluation import ConditionalModel, FittedValue, ReportCard, fit_judge, random_model
+from l2x.evaluation import ConditionalModel, FittedQ, ReportCard, fit_judge, random_model
 from l2x.training import Phase
 
 
@@ -46,13 +46,13 @@ def short() -> l2x.TrainingPlan:
 
 
 @pytest.fixture(scope="session")
-def judge(tables: Tables, plan: l2x.TrainingPlan) -> FittedValue:
+def judge(tables: Tables, plan: l2x.TrainingPlan) -> FittedQ:
     """Of `one_column`, for one feature."""
     return fit_judge(one_column, tables.judge, 1, training=plan)
 
 
 @pytest.fixture(scope="session")
-def card(judge: FittedValue, fitted: l2x.Explainer, tables: Tables, plan: l2x.TrainingPlan) -> ReportCard:
+def card(judge: FittedQ, fitted: l2x.Explainer, tables: Tables, plan: l2x.TrainingPlan) -> ReportCard:
     """Of an explainer of `one_column`, with all that a card can have."""
     other = l2x.Explainer(one_column, 1, training=plan, seed=5).fit(tables.fit)
     lost = l2x.Explainer(random_model(one_column, tables.fit), 1, training=plan).fit(tables.fit)

@@ -11,7 +11,7 @@ from models import one_column
 
 import l2x
 from l2x.errors import InputError
-from l2x.evaluation import Encoding, FittedValue, encode_meter, fit_judge
+from l2x.evaluation import Encoding, FittedQ, encode_meter, fit_judge
 
 TRAIN, TEST = (np.random.default_rng(seed).normal(size=(2000, 5)) for seed in (2, 3))
 Meter = Callable[[np.ndarray, np.ndarray], Encoding]
@@ -79,7 +79,7 @@ def test_probes_start_from_a_network(
     fitted: l2x.Explainer, table: np.ndarray, short: l2x.TrainingPlan
 ) -> None:
     asking = l2x.Explainer(one_column, 1, value="model", training=short).fit(table).q_
-    assert isinstance(asking, FittedValue)
+    assert isinstance(asking, FittedQ)
     masks, answers = fitted.explain(table).mask, one_column(table)
     with pytest.raises(InputError, match="fit a judge with fit_judge"):
         encode_meter(

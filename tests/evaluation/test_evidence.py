@@ -12,13 +12,13 @@ from models import one_column
 import l2x
 from l2x.baselines import RandomK
 from l2x.blackbox import as_black_box
-from l2x.evaluation import Bootstrap, Estimate, FittedValue, fit_judge, information
+from l2x.evaluation import Bootstrap, Estimate, FittedQ, fit_judge, information
 from l2x.evaluation.evidence import Evidence
 from l2x.evaluation.subject import subject_of
 from l2x.features.fitted import fitted_view
 
 
-def evidence_of(model: Any, judge: FittedValue, X: np.ndarray, plan: l2x.TrainingPlan) -> Evidence:
+def evidence_of(model: Any, judge: FittedQ, X: np.ndarray, plan: l2x.TrainingPlan) -> Evidence:
     """Of two random features."""
     black_box = as_black_box(model)
     return Evidence(
@@ -37,7 +37,7 @@ def evidence_of(model: Any, judge: FittedValue, X: np.ndarray, plan: l2x.Trainin
 
 
 @pytest.fixture(scope="module")
-def evidence(judge: FittedValue, table: np.ndarray, plan: l2x.TrainingPlan) -> Evidence:
+def evidence(judge: FittedQ, table: np.ndarray, plan: l2x.TrainingPlan) -> Evidence:
     return evidence_of(one_column, judge, table, plan)
 
 
@@ -52,7 +52,7 @@ def of_means(table: np.ndarray, short: l2x.TrainingPlan) -> Evidence:
     return evidence_of(black_box, fit_judge(black_box, table, 2, training=short), table, short)
 
 
-def test_bits_are_those_of_information(evidence: Evidence, judge: FittedValue, table: np.ndarray) -> None:
+def test_bits_are_those_of_information(evidence: Evidence, judge: FittedQ, table: np.ndarray) -> None:
     found = information(judge, table, evidence.explanation)
     assert evidence.captured(evidence.explanation.mask).mean() == pytest.approx(found.captured)
     assert evidence.available == pytest.approx(found.available)
@@ -78,7 +78,7 @@ def test_agreement(evidence: Evidence, of_means: Evidence) -> None:
 
 
 def test_outputs_in_the_units_of_answers(evidence: Evidence, of_means: Evidence) -> None:
-    standard = of_means.judge.value.response.encode(of_means.answers).numpy()
+    standard = of_means.judge.likelihood.targets(of_means.answers).numpy()
     np.testing.assert_allclose(of_means.as_answers(standard), of_means.answers, rtol=1e-4, atol=1e-3)
     assert evidence.as_answers(evidence.answers) is evidence.answers
     assert of_means.available == pytest.approx(np.log2(np.e))  # two standardised means: half of 1 + 1 nats

@@ -19,6 +19,6 @@ def test_all_is_what_the_package_holds() -> None:
 
 def test_what_users_meet_is_there() -> None:
     """What public functions return, and what `exact=` and `judge=` take."""
-    assert {"ConditionalModel", "FittedValue", "Oracle", "ReportCard", "SizeChoice"} <= set(
+    assert {"ConditionalModel", "FittedQ", "Oracle", "ReportCard", "SizeChoice"} <= set(
         l2x.evaluation.__all__
     )

@@ -7,10 +7,10 @@ import torch
 from models import one_column
 
 import l2x
-from l2x.evaluation import FittedValue, fit_judge
+from l2x.evaluation import FittedQ, fit_judge
 
 
-def test_judge_knows_the_column(judge: FittedValue, table: np.ndarray) -> None:
+def test_judge_knows_the_column(judge: FittedQ, table: np.ndarray) -> None:
     mask = np.zeros(table.shape, dtype=bool)
     blind = judge.probabilities(table, mask)
     mask[:, 1] = True

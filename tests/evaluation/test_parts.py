@@ -10,7 +10,7 @@ from models import one_column
 
 import l2x
 from l2x.baselines import ByPosition, RandomK
-from l2x.evaluation import FittedValue, ReportCard, information, posthoc_accuracy
+from l2x.evaluation import FittedQ, ReportCard, information, posthoc_accuracy
 from l2x.training import Phase
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_stability(card: ReportCard) -> None:
 
 
 def test_an_explanation_that_does_not_change_with_the_model_is_told(
-    card: ReportCard, judge: FittedValue, fitted: l2x.Explainer, tables: Tables, short: l2x.TrainingPlan
+    card: ReportCard, judge: FittedQ, fitted: l2x.Explainer, tables: Tables, short: l2x.TrainingPlan
 ) -> None:
     X = tables.test
     same = l2x.report_card(
@@ -113,7 +113,7 @@ def test_every_part_says_what_it_is_about(card: ReportCard) -> None:
 
 
 def test_the_numbers_are_those_of_the_public_metrics(
-    card: ReportCard, judge: FittedValue, fitted: l2x.Explainer, tables: Tables
+    card: ReportCard, judge: FittedQ, fitted: l2x.Explainer, tables: Tables
 ) -> None:
     X = tables.test
     explanation = fitted.explain(X)

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 import l2x
 from l2x.baselines import ByPosition, RandomK
 from l2x.errors import InputError
-from l2x.evaluation import FittedValue, ReportCard, fit_judge, random_model
+from l2x.evaluation import FittedQ, ReportCard, fit_judge, random_model
 from l2x.training import Phase
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def test_an_honest_explainer_passes(card: ReportCard) -> None:
     ]  # fmt: skip
 
 
-def test_a_cheater_is_flagged(judge: FittedValue, tables: Tables, plan: l2x.TrainingPlan) -> None:
+def test_a_cheater_is_flagged(judge: FittedQ, tables: Tables, plan: l2x.TrainingPlan) -> None:
     # Position 1 would be honest: the other columns have no information.
     cheat = ByPosition(one_column, features=l2x.Columns().fit(tables.judge), seed=1)
     card = l2x.report_card(cheat, one_column, tables.judge, tables.test, 1, judge=judge, training=plan)
@@ -41,7 +41,7 @@ def test_a_cheater_is_flagged(judge: FittedValue, tables: Tables, plan: l2x.Trai
     assert "truth" not in card
 
 
-def test_precomputed_explanations(judge: FittedValue, tables: Tables, plan: l2x.TrainingPlan) -> None:
+def test_precomputed_explanations(judge: FittedQ, tables: Tables, plan: l2x.TrainingPlan) -> None:
     explanation = RandomK(seed=1).explain(tables.test, 2)
     card = l2x.report_card(
         explanation, one_column, tables.judge, tables.test, judge=judge, training=plan, name="chance"
@@ -55,7 +55,7 @@ def test_precomputed_explanations(judge: FittedValue, tables: Tables, plan: l2x.
 
 def test_a_brief_card_trains_no_probes(
     card: ReportCard,
-    judge: FittedValue,
+    judge: FittedQ,
     fitted: l2x.Explainer,
     tables: Tables,
     plan: l2x.TrainingPlan,
@@ -93,7 +93,7 @@ def test_two_rows_teach_a_judge_nothing(tables: Tables, short: l2x.TrainingPlan)
     assert card.finding == "uncertain"
 
 
-def test_few_rows_say_nothing(judge: FittedValue, tables: Tables, short: l2x.TrainingPlan) -> None:
+def test_few_rows_say_nothing(judge: FittedQ, tables: Tables, short: l2x.TrainingPlan) -> None:
     card = l2x.report_card(
         RandomK(), one_column, tables.judge[:100], tables.test[:20], 1, judge=judge, training=short
     )
@@ -156,7 +156,7 @@ def test_the_seed_decides(tables: Tables, short: l2x.TrainingPlan) -> None:
 
 
 def test_arguments_are_checked(
-    judge: FittedValue, fitted: l2x.Explainer, tables: Tables, short: l2x.TrainingPlan
+    judge: FittedQ, fitted: l2x.Explainer, tables: Tables, short: l2x.TrainingPlan
 ) -> None:
     def card(subject: Any, k: int | None = None, **options: Any) -> ReportCard:
         return l2x.report_card(subject, one_column, tables.judge, tables.test, k, training=short, **options)

@@ -16,12 +16,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained, fitted_view
+from l2x.baselines.method import Method, explained
 from l2x.blackbox import as_black_box
 from l2x.conditional import Conditional
 from l2x.data import ask
 from l2x.errors import NotFittedError
 from l2x.explanation import Explanation
+from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
 

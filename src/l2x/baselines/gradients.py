@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2x.baselines.method import Method, explained, fitted_view
+from l2x.baselines.method import Method, explained
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
+from l2x.features.fitted import fitted_view
 from l2x.features.view import View, as_tensor, checked_k
 from l2x.foundations.arrays import batches
 

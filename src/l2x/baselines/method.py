@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from l2x.blackbox import BlackBox
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
+from l2x.features.fitted import selectable_units
 from l2x.features.view import View, checked_k
-from l2x.foundations.arrays import Array, batches
+from l2x.foundations.arrays import Array
 
 
 class Method(BaseEstimator, ABC):  # type: ignore[misc]
@@ -34,18 +34,6 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         """The k features that matter most in each row."""
 
 
-def fitted_view(features: View | None, rows: Any) -> View:
-    """`features` as it is if it was fitted (`explainer.features_`), otherwise fitted on `rows`.
-
-    >>> fitted_view(None, np.zeros((3, 2))).names_
-    ['x0', 'x1']
-    """
-    if features is not None and hasattr(features, "names_"):
-        return features
-    view: View = clone(features or Columns())
-    return view.fit(rows)
-
-
 def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = False) -> Explanation:
     """An Explanation of checked rows, ranked by the scores or by their absolute values."""
     k = checked_k(view, k)
@@ -54,17 +42,6 @@ def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = Fa
     if allowed is not None:
         scores = np.where(allowed, scores, -np.inf)
     return Explanation(scores, k, view.names_, inputs=X, view=view)
-
-
-def selectable_units(view: View, X: Any) -> Array | None:
-    """(n, d): what may be selected of checked rows; None where that is everything."""
-    if view.selectable(view.encode(view.take(X, slice(0, 1)))) is None:
-        return None
-    parts = [
-        view.selectable(view.encode(view.take(X, rows)))
-        for rows in batches(len(X), view.recipes.rows_at_once)
-    ]
-    return np.concatenate([part.numpy() for part in parts if part is not None])
 
 
 def predicted_class(black_box: BlackBox, answers: Array) -> Array:

@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained, fitted_view, predicted_class
+from l2x.baselines.method import Method, explained, predicted_class
 from l2x.blackbox import as_black_box
 from l2x.data import ask, checked_responses, split
 from l2x.errors import InputError, NotFittedError
 from l2x.explanation import Explanation
+from l2x.features.fitted import fitted_view
 from l2x.features.matrix import has_distances
 from l2x.features.view import View, as_tensor, checked_k
 from l2x.foundations.arrays import Array, batches

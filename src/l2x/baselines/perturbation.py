@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained, fitted_view, predicted_class
+from l2x.baselines.method import Method, explained, predicted_class
 from l2x.baselines.units import AskMasks, ask_masks, global_seed, lime_units, shap_units, unit_seed
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
+from l2x.features.fitted import fitted_view
 from l2x.features.matrix import as_columns
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained, fitted_view, selectable_units
+from l2x.baselines.method import Method, explained
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError
 from l2x.explanation import Explanation
+from l2x.features.fitted import fitted_view, selectable_units
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import progress_bar

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from l2x.baselines.method import Method, explained, fitted_view, predicted_class
+from l2x.baselines.method import Method, explained, predicted_class
 from l2x.blackbox import as_black_box
 from l2x.data import ask
 from l2x.errors import require
 from l2x.explanation import Explanation
+from l2x.features.fitted import fitted_view
 from l2x.features.matrix import check_table
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array

@@ -63,17 +63,16 @@ def evaluate(
     Example:  `l2x evaluate churn.l2x churn:model test.csv --report card.html`
     """
     from l2x.artifact import load
-    from l2x.features.texts import TextView
+    from l2x.features.view import checked_k
     from l2x.foundations.atomic import check_writable
 
     black_box = load_black_box(model)
     explainer = load(file, model=black_box)
-    k = explainer.features_.checked_k(explainer.k if k is None else k)
+    k = checked_k(explainer.features_, explainer.k if k is None else k)
     if report is not None:
         check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
     frame = _sample(explainer, data, drop=drop or [], column=column, rows=rows, seed=seed, quiet=quiet)
-    view = explainer.features_ if isinstance(explainer.features_, TextView) else None
-    plan = training_plan(view, paper=False, quick=quick, progress=not quiet)
+    plan = training_plan(explainer.features_, paper=False, quick=quick, progress=not quiet)
     card = _card(explainer, black_box, frame, k, plan, brief=brief, seed=seed)
     if report is not None:
         card.save(report)
@@ -94,7 +93,7 @@ def _sample(
     quiet: bool,
 ) -> pd.DataFrame:
     """Some rows of DATA, with the columns that the explainer knows."""
-    from l2x.features.texts import TextView
+    from l2x.features.reading import reading_of
     from l2x.files.tables import Table, read_sample
     from l2x.scale.stream import match_columns, text_categories
 
@@ -102,7 +101,7 @@ def _sample(
     columns, ignored = match_columns(explainer, table, drop=drop, column=column)
     if not quiet:
         note_ignored(ignored, "the explainer")
-    of_texts = isinstance(explainer.features_, TextView)
+    of_texts = reading_of(explainer.features_).one_text
     known = text_categories(explainer, columns)
     return read_sample(table, columns, rows, seed=seed, as_text=of_texts, categories=known)
 

@@ -3,6 +3,7 @@
 A metric is a value per row, (n,); `Bootstrap` makes an `Estimate` of them; a `ReportCard` is a list of those.
 """
 
+from l2x.conditional import ConditionalModel, FittedQ
 from l2x.evaluation.agreement import posthoc_accuracy, posthoc_r2
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.card import ReportCard
@@ -16,14 +17,13 @@ from l2x.evaluation.random_model import random_model
 from l2x.evaluation.ranks import exact_sets, false_discovery_rate, median_rank, true_positive_rate
 from l2x.evaluation.report_card import report_card
 from l2x.evaluation.stability import collapse, jaccard
-from l2x.values import ConditionalModel, FittedValue
 
 __all__ = [
     "Bootstrap",
     "ConditionalModel",
     "Encoding",
     "Estimate",
-    "FittedValue",
+    "FittedQ",
     "Information",
     "Oracle",
     "ReportCard",

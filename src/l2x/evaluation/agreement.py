@@ -85,8 +85,8 @@ def masked_answers(black_box: BlackBox, view: View, X: Any, mask: Array) -> Arra
     """P_m(y | x̃_S) of checked rows, (n, outputs), with what is not in the mask removed as the view says."""
     rng = np.random.default_rng(0)
     parts = [
-        black_box(view.remove(view.take(X, rows), mask[rows], rng=rng))
-        for rows in batches(len(X), view.rows_at_once)
+        black_box(view.for_model(view.take(X, rows), mask[rows], rng=rng))
+        for rows in batches(len(X), view.recipes.rows_at_once)
     ]
     return np.concatenate(parts)
 

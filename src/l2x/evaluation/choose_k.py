@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2x.conditional import Conditional
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
-from l2x.values import SubsetValue
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def choose_k(
     X: Any,
     *,
     keep: float = 0.95,
-    value: SubsetValue | None = None,
+    value: Conditional | None = None,
     responses: Array | None = None,
 ) -> SizeChoice:
     """The smallest k whose selections keep a share of the information about the model's answer.
@@ -89,7 +89,7 @@ def choose_k(
 class Gain:
     """Nats that the k best features carry more than none at all, mean over rows; each k is measured once."""
 
-    def __init__(self, value: SubsetValue, X: Any, ranking: Explanation, answers: Array) -> None:
+    def __init__(self, value: Conditional, X: Any, ranking: Explanation, answers: Array) -> None:
         self.value, self.X, self.ranking, self.answers = value, X, ranking, answers
         self.known: dict[int, float] = {}
         self.nothing = float(value.log_q(X, np.zeros_like(ranking.mask), answers).mean())
@@ -118,15 +118,15 @@ def _smallest(gain: Gain, sizes: Sequence[int], enough: float) -> int:
     return k
 
 
-def _value(explainer: Any, value: SubsetValue | None) -> SubsetValue:
-    q: SubsetValue | None = getattr(explainer, "q_", None) if value is None else value
+def _value(explainer: Any, value: Conditional | None) -> Conditional:
+    q: Conditional | None = getattr(explainer, "q_", None) if value is None else value
     if q is None:
         kind = type(explainer).__name__
         raise InputError(f"A {kind} does not know what a subset is worth: pass value=, such as a fit_judge.")
     return q
 
 
-def _answers(q: SubsetValue, X: Any, responses: Array | None) -> Array:
+def _answers(q: Conditional, X: Any, responses: Array | None) -> Array:
     answers = q.answers(X) if responses is None else np.asarray(responses)
     if answers.ndim != 2 or len(answers) != len(X):
         raise InputError(

@@ -14,23 +14,19 @@ regression on the mask alone predicts the answer better than g1, it stands for g
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from l2x.data import Rows, split
+from l2x.conditional import FittedQ, NetworkQ
+from l2x.data import Rows
 from l2x.errors import InputError
 from l2x.evaluation.mask_only import mask_only_outputs
+from l2x.fitting import fit_probe
 from l2x.foundations.arrays import Array
-from l2x.training import History, TrainingPlan, optimise
-from l2x.values import FittedValue, NetworkValue, log_value
-
-# The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
-SHORTER, SLOWER = 4, 3
+from l2x.training import Run, TrainingPlan
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class Encoding:
 
 
 def encode_meter(
-    judge: FittedValue,
+    judge: FittedQ,
     X: Any,
     masks: Array,
     answers: Array,
@@ -73,73 +69,29 @@ def encode_meter(
     plan : as the judge's; the probes train for a quarter of the steps of its value phase
     seed : of g1 and g0; the second g0 has the next
     """
-    network = judge.value
-    if not isinstance(network, NetworkValue):
+    network = judge.q
+    if not isinstance(network, NetworkQ):
         raise InputError("The probes of the encode-meter start from a network: fit a judge with fit_judge.")
-    response, rows = network.response, _encoded(judge, X, answers)
+    likelihood, rows = network.likelihood, _encoded(judge, X, answers)
+    selected = torch.from_numpy(masks).float()
 
     def outputs(*, shuffled: bool, seed: int) -> Tensor:
         """A probe's, for the test rows."""
-        selected = torch.from_numpy(masks).float()
-        predictor = _fit_probe(network, rows, selected, shuffled=shuffled, plan=plan, seed=seed)
-        probe = FittedValue(judge.view, NetworkValue(predictor, response))
-        return torch.from_numpy(probe.outputs(test_X, test_masks))
+        probe = fit_probe(network, rows, selected, Run.begin(plan, seed), shuffled=shuffled)
+        return torch.from_numpy(FittedQ(judge.view, probe).outputs(test_X, test_masks))
 
     g1, g0 = outputs(shuffled=False, seed=seed), outputs(shuffled=True, seed=seed)
     control = outputs(shuffled=True, seed=seed + 1)
-    mask_only = mask_only_outputs(masks, answers, test_masks, response)
-    target = response.encode(test_answers)
-    if response.log_likelihood(mask_only, target).mean() > response.log_likelihood(g1, target).mean():
+    mask_only = mask_only_outputs(masks, answers, test_masks, likelihood)
+    target = likelihood.targets(test_answers)
+    if likelihood.log_likelihood(mask_only, target).mean() > likelihood.log_likelihood(g1, target).mean():
         g1 = mask_only
-    log_g1, log_g0, log_control = (response.log_likelihood(q, target).numpy() for q in (g1, g0, control))
-    divergence = response.divergence(g1, g0).numpy()
+    log_g1, log_g0, log_control = (likelihood.log_likelihood(q, target).numpy() for q in (g1, g0, control))
+    divergence = likelihood.divergence(g1, g0).numpy()
     return Encoding(divergence, log_g1 - log_g0, log_control - log_g0, g1.numpy(), mask_only.numpy())
 
 
-def _encoded(judge: FittedValue, X: Any, answers: Array) -> Rows:
+def _encoded(judge: FittedQ, X: Any, answers: Array) -> Rows:
     """Rows and the model's answers as the judge's network reads them."""
     x = judge.view.encode(judge.view.check(X))
-    return Rows(judge.view, None, x, judge.value.response.encode(answers))
-
-
-def _fit_probe(
-    judge: NetworkValue, rows: Rows, masks: Tensor, *, shuffled: bool, plan: TrainingPlan, seed: int
-) -> nn.Module:
-    """A copy of the judge, trained further on these selections, or on these shuffled across rows."""
-    value = NetworkValue(copy.deepcopy(judge.predictor).requires_grad_(True), judge.response)
-    learn, hold = (
-        torch.from_numpy(i) for i in split(len(rows), 0.1, plan.validation_rows, np.random.default_rng(seed))
-    )
-    generator = torch.Generator().manual_seed(seed)
-    train, held, train_masks, held_masks = rows[learn], rows[hold], masks[learn], masks[hold]
-    if shuffled:
-        held_masks = _on(held, held_masks[torch.randperm(len(held_masks), generator=generator)])
-
-    def objective(index: Tensor, _: float) -> Tensor:
-        batch, selected = train[index], train_masks[index]
-        if shuffled:
-            others = torch.randint(len(train), (len(index),), generator=generator)
-            selected = _on(batch, train_masks[others])
-        return log_value(value, batch, selected[None]).mean()
-
-    def validate(predictor: nn.Module) -> Tensor:
-        with torch.no_grad():
-            return log_value(NetworkValue(predictor, value.response), held, held_masks[None])[0]
-
-    phase = replace(
-        plan.value, steps=max(1, plan.value.steps // SHORTER), learning_rate=plan.value.learning_rate / SLOWER
-    )
-    history: History = []
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        optimise(
-            value.predictor, objective, validate, phase=phase, plan=plan, n=len(train), generator=generator,
-            label="fitting the probes", history=history,
-        )  # fmt: skip
-    return value.predictor
-
-
-def _on(rows: Rows, masks: Tensor) -> Tensor:
-    """Masks of other rows without what cannot be selected in these, such as padding."""
-    selectable = rows.view.selectable(rows.x)
-    return masks if selectable is None else masks * selectable
+    return Rows(judge.view, None, x, judge.likelihood.targets(answers))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from l2x.blackbox import BlackBox
+from l2x.conditional import Conditional, FittedQ
 from l2x.evaluation.agreement import r2, same_class, squared_errors
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.chance import random_selections
@@ -18,9 +19,7 @@ from l2x.explanation import Explanation
 from l2x.features.fitted import selectable_units
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
-from l2x.likelihood import Gaussian
 from l2x.training import TrainingPlan
-from l2x.values import FittedValue, SubsetValue
 
 # Bits below which there is no information about the answer to speak of: it hardly varies.
 NOTHING = 0.005
@@ -39,13 +38,13 @@ class Evidence:
     X_train: Any
     X_test: Any
     answers: Array
-    judge: FittedValue
+    judge: FittedQ
     plan: TrainingPlan
     boot: Bootstrap  # over the test rows
     seed: int
     ask_seconds: float  # that the model took for all test rows
     truth: Array | None = None  # (n, d)
-    exact: SubsetValue | None = None
+    exact: Conditional | None = None
     randomised: Any = None
 
     @property
@@ -71,11 +70,8 @@ class Evidence:
         return boot.of_means(r2, *squared_errors(guesses, answers))
 
     def as_answers(self, outputs: Array) -> Array:
-        """A predictor's outputs in the units of the model's answers; classes need only their order."""
-        response = self.judge.value.response
-        if isinstance(response, Gaussian):
-            return np.asarray(outputs * np.asarray(response.scale) + np.asarray(response.mean))
-        return outputs
+        """A predictor's outputs in the units of the model's answers."""
+        return self.judge.likelihood.answers(outputs)
 
     @cached_property
     def selectable(self) -> Array:
@@ -93,7 +89,7 @@ class Evidence:
         """Answers in the units of log-likelihoods: probabilities, or standardised means."""
         if self.classifies:
             return self.answers
-        return self.judge.value.response.encode(self.answers).numpy()
+        return self.judge.likelihood.targets(self.answers).numpy()
 
     @cached_property
     def log_uninformed(self) -> Array:

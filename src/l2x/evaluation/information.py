@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from l2x.conditional import Conditional
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
-from l2x.values import SubsetValue
 
 BITS = 1 / np.log(2)  # in a nat
 
@@ -37,7 +37,7 @@ class Information:
 
 
 def information(
-    value: SubsetValue, X: Any, explanation: Explanation, *, responses: Array | None = None
+    value: Conditional, X: Any, explanation: Explanation, *, responses: Array | None = None
 ) -> Information:
     """Bits that the selection carries about the model's answer, of the bits that the whole input has.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from l2x.blackbox import as_black_box
+from l2x.conditional import FittedQ, NetworkQ
 from l2x.data import prepare
 from l2x.features.fitted import fitted_view
 from l2x.features.view import View
-from l2x.training import History, TrainingPlan
-from l2x.values import FittedValue, NetworkValue, fit_surrogate
+from l2x.fitting import fit_surrogate
+from l2x.training import Run, TrainingPlan
 
 
 def fit_judge(
@@ -23,7 +22,7 @@ def fit_judge(
     features: View | None = None,
     training: TrainingPlan | None = None,
     seed: int = 1_000_003,
-) -> FittedValue:
+) -> FittedQ:
     """EVAL-X (Jethani et al. 2021): a q that was fitted on random subsets and so knows no explainer's code.
 
     Parameters
@@ -39,20 +38,12 @@ def fit_judge(
 
     Returns
     -------
-    A `FittedValue`: `probabilities(X, mask)` are q(y | x_S), `log_q(X, mask, answers)` its log-likelihoods.
+    A `FittedQ`: `predict(X, mask)` are q(y | x_S), `log_q(X, mask, answers)` its log-likelihoods.
     """
     view = fitted_view(features, X)
-    plan = training or view.plan
-    device = torch.device("cpu")
-    data = prepare(
-        as_black_box(model), view, X, responses, k=k, validation=0.1, plan=plan, seed=seed, device=device
-    )
-    generator = torch.Generator(device=device).manual_seed(seed)
-    history: History = []
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        value = NetworkValue(data.view.predictor(data.response.outputs), data.response)
-        fit_surrogate(
-            value, data, k=k, plan=plan, generator=generator, history=history, label="fitting the judge"
-        )
-    return FittedValue(data.view, value, data.black_box)
+    run = Run.begin(training or view.recipes.ours.plan, seed)
+    data = prepare(as_black_box(model), view, X, responses, k=k, validation=0.1, run=run)
+    with run.seeded():
+        q = NetworkQ(view.networks(data.likelihood.outputs).predictor(), data.likelihood)
+        fit_surrogate(q, data, run, label="fitting the judge")
+    return FittedQ(view, q, data.black_box)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
-from l2x.likelihood import Gaussian, Response
+from l2x.likelihood import Gaussian, Likelihood
 
 # A regression on masks is never surer than this that a class is impossible.
 SMALLEST = 1e-4
@@ -47,13 +47,13 @@ def mask_only_accuracy(
     return float((guesses == answers).mean())
 
 
-def mask_only_outputs(masks: Array, answers: Array, test_masks: Array, response: Response) -> Tensor:
+def mask_only_outputs(masks: Array, answers: Array, test_masks: Array, likelihood: Likelihood) -> Tensor:
     """What a linear or logistic regression on masks (n, d) predicts for test masks: (n', outputs), as a
     predictor network would put it."""
-    if isinstance(response, Gaussian):
+    if isinstance(likelihood, Gaussian):
         from sklearn.linear_model import Ridge
 
-        means = Ridge().fit(masks, response.encode(answers).numpy()).predict(test_masks)
+        means = Ridge().fit(masks, likelihood.targets(answers).numpy()).predict(test_masks)
         return torch.from_numpy(np.asarray(means, dtype=np.float32).reshape(len(test_masks), -1))
     shares = np.full((len(test_masks), answers.shape[1]), SMALLEST)
     classes = answers.argmax(axis=1)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from l2x.conditional import Conditional
 from l2x.errors import InputError
 from l2x.evaluation.information import BITS
 from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
-from l2x.values import SubsetValue
 
 # More subsets than this take too long to be of use.
 MOST_SUBSETS = 20_000
@@ -32,7 +32,7 @@ class Oracle:
     explanation: Explanation
     log_q: Array
     ties: Array
-    value: SubsetValue
+    value: Conditional
     X: Any
     answers: Array
 
@@ -47,7 +47,7 @@ class Oracle:
 
 
 def oracle(
-    value: SubsetValue, X: Any, k: int, *, responses: Array | None = None, tolerance: float = 1e-6
+    value: Conditional, X: Any, k: int, *, responses: Array | None = None, tolerance: float = 1e-6
 ) -> Oracle:
     """E*(x) = argmin_S E_m[-log P(Y | x_S) | x], Theorem 1, by enumeration.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from l2x.conditional import Conditional
 from l2x.data import ask
 from l2x.evaluation.agreement import masked_answers
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
@@ -25,9 +26,10 @@ from l2x.evaluation.stability import collapse, distinct_sets, jaccard, overlap
 from l2x.evaluation.subject import selections_of
 from l2x.evaluation.verdict import TOLERANCE, Verdict, verdict_on
 from l2x.explanation import Explanation
+from l2x.features.noise import jitter
+from l2x.features.removal import removals
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
-from l2x.values import SubsetValue
 
 # At most this many rows of X_train teach the probes of the encode-meter.
 PROBE_ROWS = 50_000
@@ -41,7 +43,7 @@ def fidelity_part(evidence: Evidence) -> Part:
     """The model itself, shown only the selection, or everything else."""
     entries = [
         entry
-        for removal, view in _removals(evidence.view)
+        for removal, view in (removals(evidence.view) or {None: evidence.view}).items()
         for entry in _fidelity_entries(evidence, removal, view)
     ]
     chance = masked_answers(evidence.black_box, evidence.view, evidence.X_test, evidence.random_masks)
@@ -54,12 +56,6 @@ def fidelity_part(evidence: Evidence) -> Part:
         "several ways? And when it is shown everything else? A selection that encodes the answer can score "
         "high here.",
     )
-
-
-def _removals(view: View) -> list[tuple[str | None, View]]:
-    """Every way of removing features that the view has, its own first; None where it has only one."""
-    own = getattr(view, "removal", None)
-    return [(own, view), *((way, view.with_removal(way)) for way in view.removals if way != own)]
 
 
 def _fidelity_entries(evidence: Evidence, removal: str | None, view: View) -> list[Entry]:
@@ -219,7 +215,7 @@ def _repeated_entries(evidence: Evidence) -> list[Entry]:
         across = evidence.boot.mean(np.mean([jaccard(explanation, other) for other in others], axis=0))
         entries.append(Entry("seeds", "overlap across seeds", across, f"{1 + len(others)} seeds"))
     if evidence.subject.source is not None:
-        noisy = evidence.view.jitter(evidence.X_test, np.random.default_rng(evidence.seed))
+        noisy = jitter(evidence.view, evidence.X_test, np.random.default_rng(evidence.seed))
         if noisy is not None:
             shared = evidence.boot.mean(jaccard(explanation, evidence.subject.explain(noisy)))
             entries.append(Entry("noise", "overlap under small noise", shared))
@@ -256,7 +252,7 @@ def truth_part(evidence: Evidence, truth: Array) -> Part:
     return Part("truth", "Truth", entries, "Against the features that truly matter, which are known here.")
 
 
-def _oracle_entry(evidence: Evidence, exact: SubsetValue) -> Entry:
+def _oracle_entry(evidence: Evidence, exact: Conditional) -> Entry:
     few = min(len(evidence.explanation), ORACLE_ROWS)
     X, k = evidence.view.take(evidence.X_test, slice(0, few)), evidence.explanation.k
     best = oracle(exact, X, k, responses=evidence.answers[:few])

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from l2x.blackbox import BlackBox, as_black_box
+from l2x.conditional import FittedQ, NetworkQ
 from l2x.errors import InputError
 from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
-from l2x.likelihood import Categorical, Gaussian, Response
-from l2x.values import FittedValue, NetworkValue
+from l2x.likelihood import Categorical, Gaussian, Likelihood
 
 # How sure the random model is: the standard deviation of its logits.
 SPREAD = 2.0
@@ -62,10 +62,12 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     )
 
 
-def _random_network(view: View, outputs: int, *, regression: bool, seed: int) -> FittedValue:
+def _random_network(view: View, outputs: int, *, regression: bool, seed: int) -> FittedQ:
     """The view's predictor as it is before any training."""
-    response: Response = Gaussian((0.0,) * outputs, (1.0,) * outputs) if regression else Categorical(outputs)
+    likelihood: Likelihood = (
+        Gaussian((0.0,) * outputs, (1.0,) * outputs) if regression else Categorical(outputs)
+    )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = view.predictor(outputs).eval().requires_grad_(requires_grad=False)
-    return FittedValue(view, NetworkValue(network, response))
+        network = view.networks(outputs).predictor().eval().requires_grad_(requires_grad=False)
+    return FittedQ(view, NetworkQ(network, likelihood))

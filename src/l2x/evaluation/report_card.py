@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from l2x.blackbox import BlackBox, as_black_box
+from l2x.conditional import Conditional, FittedQ
 from l2x.data import ask
 from l2x.errors import InputError
 from l2x.evaluation.bootstrap import Bootstrap
@@ -31,7 +32,6 @@ from l2x.features.fitted import fitted_view
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Gaussian
 from l2x.training import TrainingPlan
-from l2x.values import FittedValue, SubsetValue
 
 # The judge's seed is this far from the card's: it must not be an explainer's.
 JUDGE_SEED = 1_000_003
@@ -46,9 +46,9 @@ def report_card(
     *,
     name: str | None = None,
     truth: Array | None = None,
-    exact: SubsetValue | None = None,
+    exact: Conditional | None = None,
     randomised: Any = None,
-    judge: FittedValue | None = None,
+    judge: FittedQ | None = None,
     training: TrainingPlan | None = None,
     brief: bool = False,
     seed: int = 0,
@@ -86,7 +86,7 @@ def report_card(
 
 
 def _check_options(
-    shape: tuple[int, ...], truth: Any, exact: Any, randomised: Any, judge: FittedValue | None
+    shape: tuple[int, ...], truth: Any, exact: Any, randomised: Any, judge: FittedQ | None
 ) -> None:
     """What the user brings must fit the (n, d) explanations, before any work is done."""
     if exact is not None and truth is None:
@@ -110,7 +110,7 @@ def _evidence(
     black_box: BlackBox,
     X_train: Any,
     X_test: Any,
-    judge: FittedValue | None,
+    judge: FittedQ | None,
     training: TrainingPlan | None,
     seed: int,
     known: dict[str, Any],
@@ -122,7 +122,7 @@ def _evidence(
     answers = ask(black_box, view, X_test, progress=False)
     seconds = time.perf_counter() - started
     _check_outputs(subject, black_box, answers, judge)
-    plan = training or view.plan
+    plan = training or view.recipes.ours.plan
     k = subject.explanation.k
     judge = judge or fit_judge(black_box, X_train, k, features=view, training=plan, seed=seed + JUDGE_SEED)
     return Evidence(
@@ -141,7 +141,7 @@ def _evidence(
     )
 
 
-def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge: FittedValue | None) -> None:
+def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge: FittedQ | None) -> None:
     """Explainer and judge must have been fitted to a model with such answers."""
     outputs = answers.shape[1]
     if subject.outputs not in (None, outputs):
@@ -150,8 +150,8 @@ def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge:
             f"{subject.outputs}: is this the model that it explains?"
         )
     if judge is not None:
-        response = judge.value.response
-        kind = (isinstance(response, Gaussian), response.outputs)
+        likelihood = judge.likelihood
+        kind = (isinstance(likelihood, Gaussian), likelihood.outputs)
         if kind != (black_box.task == "regression", outputs):
             raise InputError("judge= was fitted to another kind of model; fit one to this model (fit_judge).")
 
