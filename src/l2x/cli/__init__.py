@@ -45,8 +45,8 @@ def main(
 ) -> None:
     """Which k features decided a model's answer? Learn it once, then explain in real time.
 
-    An explainer is a small network that is fitted beside any model that predicts, and then answers for
-    each row with one forward pass (Learning to Explain, ICML 2018).
+    An explainer is a small network that is fitted to the answers of any model that predicts, and then
+    explains each row with one forward pass (Learning to Explain, ICML 2018).
     """
 
 

@@ -70,7 +70,7 @@ class BatchExplainer:
         return result
 
     def explained(self, batch: pa.RecordBatch) -> Result:
-        """The same, with the counts of new categories in place of a warning."""
+        """The same, with the counts of new categories instead of a warning."""
         rows = pa.Table.from_batches([batch.select(list(self.columns))])
         explanation = self.explainer.explain_quietly(rows, k=self.k)
         selected = arrow_columns(explanation)
