@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 import l2x
-from l2x.blackbox import as_black_box, load_model
+from l2x.blackbox import as_black_box
 
 X, y = make_classification(300, 6, random_state=0)
 
@@ -72,7 +72,7 @@ def test_onnx_file(tmp_path: Path) -> None:
     model = LogisticRegression().fit(X, y)
     path = tmp_path / "model.onnx"
     path.write_bytes(skl2onnx.to_onnx(model, X[:1].astype(np.float32)).SerializeToString())
-    assert np.allclose(load_model(str(path))(X), model.predict_proba(X), atol=1e-5)
+    assert np.allclose(as_black_box(path)(X), model.predict_proba(X), atol=1e-5)
 
 
 def test_one_column_of_probabilities() -> None:
@@ -116,7 +116,3 @@ def test_what_cannot_predict() -> None:
         as_black_box(LinearSVC().fit(X, y))
     with pytest.raises(l2x.InputError, match="There is no file"):
         as_black_box("absent.onnx")
-    with pytest.raises(l2x.InputError, match="expected module:attribute"):
-        load_model("model")
-    with pytest.raises(l2x.InputError, match="Cannot load MODEL"):
-        load_model("no_such_module:model")

@@ -157,27 +157,6 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     )
 
 
-def load_model(spec: str) -> BlackBox:
-    """The command line's MODEL: `module:attribute` (the current folder counts too) or an `.onnx` file."""
-    if spec.endswith(".onnx"):
-        return as_black_box(Path(spec))
-    module_name, _, attribute = spec.partition(":")
-    if not attribute:
-        raise InputError(
-            f"MODEL is '{spec}'; expected module:attribute, such as churn:model, or a file.onnx."
-        )
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        model: Any = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            model = getattr(model, part)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"Cannot load MODEL '{spec}': {error}.") from error
-    return as_black_box(model)
-
-
 def _as_array(output: Any) -> Array:
     if hasattr(output, "detach"):
         output = output.detach().cpu().numpy()

@@ -43,7 +43,7 @@ def fidelity_part(evidence: Evidence) -> Part:
     """The model itself, shown only the selection, or everything else."""
     entries = [
         entry
-        for removal, view in (removals(evidence.view) or {None: evidence.view}).items()
+        for removal, view in removals(evidence.view).items()
         for entry in _fidelity_entries(evidence, removal, view)
     ]
     chance = masked_answers(evidence.black_box, evidence.view, evidence.X_test, evidence.random_masks)

@@ -8,8 +8,9 @@ from typing import get_args, get_type_hints
 from l2x.features.view import View
 
 
-def removals(view: View) -> dict[str, View]:
-    """The same fitted view with each removal that its parameter `removal` takes, the view's own first.
+def removals(view: View) -> dict[str | None, View]:
+    """The same fitted view with each removal that its parameter `removal` takes, the view's own first; only
+    itself, under None, if it has no such parameter.
 
     >>> import numpy as np
     >>> from l2x.features.columns import Columns
@@ -18,7 +19,7 @@ def removals(view: View) -> dict[str, View]:
     """
     own = view.get_params(deep=False).get("removal")
     if own is None:
-        return {}
+        return {None: view}
     ways = get_args(get_type_hints(type(view).__init__).get("removal"))
     if getattr(view, "reads", None) == "ids":
         ways = ()  # the black box sees padding, whatever `removal` says of texts

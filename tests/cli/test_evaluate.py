@@ -1,99 +1,17 @@
-"""The command line, end to end: real models, real files, real exit codes."""
+"""`l2x evaluate`: the report card, printed, as a page and as JSON, with one judge."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import Folder, make_frame
 
 import l2x
-from l2x.cli import app
-
-# The label of `linear` hangs on a and b alone; `tree` is told of them by name.
-MODELS = """
-import numpy as np, pandas as pd
-from lightgbm import LGBMClassifier
-from sklearn.linear_model import LinearRegression
-
-train = pd.read_parquet("train.parquet")
-X, y = train[["a", "b", "c", "d", "e"]], train["label"]
-tree = LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1).fit(X, y)
-line = LinearRegression().fit(X.to_numpy(), 3 * X["a"] + X["b"])
-
-def failing(frame):
-    raise RuntimeError("the model [bold]broke[/bold] half-way")
-
-def by_place(frame):
-    p = np.where(frame["city"].isna(), 0.1, 0.5) + 0.4 * (frame["zip"] == "01234")
-    return np.stack([1 - p, p], axis=1)
-
-def three_classes(frame):
-    return np.full((len(frame), 3), 1 / 3)
-"""
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A user's folder, with data and models, that is the current one."""
-
-    path: Path
-
-    def run(self, *arguments: object, code: int = 0) -> Result:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exit_code == code, (result.output, result.exception)
-        assert "Traceback" not in result.output
-        return result
-
-    def fails(self, *arguments: object) -> str:
-        """The one sentence of an error."""
-        error = self.run(*arguments, code=1).stderr
-        lines = [
-            line for line in error.splitlines() if not line.startswith(("note:", "asking", "explaining"))
-        ]
-        assert len(lines) == 1, error
-        assert lines[0].startswith("error: "), error
-        return lines[0]
-
-    def files(self) -> set[str]:
-        return {path.name for path in self.path.iterdir() if path.name != "__pycache__"}
-
-
-def make_frame(n: int, seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(rng.normal(size=(n, 5)), columns=list("abcde"))
-    frame.insert(0, "id", [f"{i:04}" for i in range(n)])
-    frame["label"] = (frame["a"] + frame["b"] > 0).astype(int)
-    return frame
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
-    """train.parquet, test.csv, test.parquet, cli_models.py, and tree.l2x, which `l2x fit` made."""
-    path = tmp_path_factory.mktemp("cli")
-    make_frame(300, seed=0).to_parquet(path / "train.parquet")
-    make_frame(200, seed=1).to_csv(path / "test.csv", index=False)
-    make_frame(200, seed=1).to_parquet(path / "test.parquet")
-    (path / "cli_models.py").write_text(MODELS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(path)
-        patch.setattr(sys, "path", list(sys.path))
-        here = Folder(path)
-        here.run("fit", "cli_models:tree", "train.parquet", "--k", 2, "-o", "tree.l2x", "--quick", "-q")
-        yield here
-    sys.modules.pop("cli_models", None)
-
-
-@pytest.fixture(autouse=True)
-def back_in_the_folder(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder.path)
 
 
 def values_of(card: dict[str, Any], part: str) -> dict[str, float]:
@@ -101,9 +19,7 @@ def values_of(card: dict[str, Any], part: str) -> dict[str, float]:
     return {key: estimate["value"] for key, estimate in card["parts"][part].items()}
 
 
-def test_fit_without_a_model_that_knows_its_columns_needs_drop(folder: Folder) -> None:
-    sentence = folder.fails("fit", "cli_models:line", "train.parquet", "--k", 1, "-o", "line.l2x", "--quick")
-    assert "Column 'id'" in sentence
+def test_a_regression(folder: Folder) -> None:
     folder.run(
         "fit", "cli_models:line", "train.parquet", "--drop", "id", "--drop", "label", "--k", 1,
         "-o", "line.l2x", "--quick", "-q", "--validation", 0.2, "--seed", 5,
@@ -119,7 +35,6 @@ def test_fit_without_a_model_that_knows_its_columns_needs_drop(folder: Folder) -
     assert fidelity["mean"] > 0.8 > fidelity["random"]  # a alone explains 90 % of 3 a + b
     assert judge["selection"] > judge["random"]
     assert "post-hoc R²" in folder.run(*command).stdout
-    Path("line.l2x").unlink()
 
 
 def test_fit_an_onnx_model(folder: Folder) -> None:
@@ -137,11 +52,9 @@ def test_fit_an_onnx_model(folder: Folder) -> None:
     )  # fmt: skip
     command = ("evaluate", "onnx.l2x", "model.onnx", "test.csv", "--brief", "--quick", "--json", "-q")
     assert values_of(json.loads(folder.run(*command).stdout), "fidelity")["mean"] > 0.9
-    Path("model.onnx").unlink()
-    Path("onnx.l2x").unlink()
 
 
-def test_evaluate_tells_a_good_selection_from_a_random_one(folder: Folder) -> None:
+def test_it_tells_a_good_selection_from_a_random_one(folder: Folder) -> None:
     command = ("evaluate", "tree.l2x", "cli_models:tree", "test.parquet", "--brief", "--quick", "-q")
     card = json.loads(folder.run(*command, "--json").stdout)
     origin = {"l2x": l2x.__version__, "explainer": "tree.l2x", "model": "cli_models:tree"}
@@ -176,7 +89,7 @@ def test_csv_and_parquet_of_one_table_are_one_table(folder: Folder, tmp_path: Pa
     assert (results[0]["feature_1"] == results[1]["feature_1"].astype(str)).all()
 
 
-def test_evaluate_prints_the_report_card_and_writes_a_page(folder: Folder) -> None:
+def test_it_prints_the_report_card_and_writes_a_page(folder: Folder) -> None:
     command = ("evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--quick", "-q", "--report")
     said = folder.run(*command, "card.html").stdout
     assert "Report card" in said
@@ -188,10 +101,9 @@ def test_evaluate_prints_the_report_card_and_writes_a_page(folder: Folder) -> No
     assert card["finding"] in ("none", "encodes", "uncertain")
     assert list(card["parts"]) == ["fidelity", "judge", "encoding", "information", "stability", "cost"]
     assert "nowhere" in folder.fails(*command, "nowhere/card.html")
-    Path("card.html").unlink()
 
 
-def test_evaluate_fits_one_judge(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_fits_one_judge(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib
 
     module = importlib.import_module("l2x.evaluation.report_card")
@@ -207,7 +119,7 @@ def test_evaluate_fits_one_judge(folder: Folder, monkeypatch: pytest.MonkeyPatch
     assert judges == [1]
 
 
-def test_evaluate_in_brief(folder: Folder) -> None:
+def test_it_in_brief(folder: Folder) -> None:
     result = folder.run(
         "evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--k", 5, "--rows", 50, "--brief", "--quick"
     )
@@ -234,27 +146,7 @@ ERRORS: dict[str, tuple[list[object], str]] = {
 
 @pytest.mark.parametrize("case", ERRORS)
 def test_errors_are_one_sentence_and_nothing_is_lost(folder: Folder, case: str) -> None:
-    Path("header.csv").write_text("a,b,c,d,e\n")
-    Path("empty.csv").write_text("")
-    Path("lacking.csv").write_text("a,c,e,label\n1,2,3,0\n")
     Path("cli_broken.py").write_text("1 / 0\n")
-    Path("folder.csv").mkdir(exist_ok=True)
-    if not Path("link.csv").exists():
-        Path("link.csv").symlink_to("test.csv")
-    Path("x.l2x").write_text("older")
-    Path("out.csv").write_text("older")
-    before = folder.files()
-    inputs = [Path(name).read_bytes() for name in ("test.csv", "tree.l2x")]
+    Path("link.csv").symlink_to("test.csv")
     arguments, sentence = ERRORS[case]
-    assert sentence in folder.fails(*arguments)
-    assert folder.files() == before
-    assert [Path(name).read_bytes() for name in ("test.csv", "tree.l2x")] == inputs
-    assert Path("x.l2x").read_text() == Path("out.csv").read_text() == "older"
-
-
-def test_data_fetch_says_where_it_is_and_what_is_missing(folder: Folder, tmp_path: Path) -> None:
-    told = folder.run("data", "fetch", "mnist", "--from", tmp_path, "--quiet", code=1)
-    assert "does not hold the data set 'mnist': there is no train-images-idx3-ubyte." in " ".join(
-        told.stderr.split()
-    )
-    folder.run("data", "fetch", "letters", code=2)
+    assert sentence in folder.fails_without_a_trace(*arguments)
