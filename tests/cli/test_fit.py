@@ -10,6 +10,7 @@ import pytest
 from command_line import Folder
 
 import l2x
+from l2x.networks.recipe import Recipe, Recipes
 
 
 def test_it_says_where_how_good_and_how_long(folder: Folder) -> None:
@@ -43,7 +44,8 @@ def test_as_the_paper_does(folder: Folder) -> None:
 def test_words_of_texts(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, name: str, arguments: list[str]
 ) -> None:
-    monkeypatch.setattr(l2x.Words, "plan", l2x.Words.recipes.ours.plan.with_steps(value=10, selector=10))
+    plan = l2x.Words.recipes.ours.plan.with_steps(value=10, selector=10)
+    monkeypatch.setattr(l2x.Words, "recipes", Recipes(Recipe(plan)))
     rng = np.random.default_rng(0)
     words = np.array(["good", "bad", "film", "007", "NA", "the"])
     texts = [" ".join(words[rng.integers(len(words), size=6)]) for _ in range(40)]

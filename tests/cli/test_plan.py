@@ -9,6 +9,7 @@ import pytest
 import l2x
 from l2x.cli.plan import training_plan
 from l2x.features.view import View
+from l2x.networks.recipe import Recipe, Recipes
 
 
 @pytest.mark.parametrize("view", [l2x.Columns(), l2x.Words(), l2x.Sentences()])
@@ -42,7 +43,7 @@ def test_quick_plans_in_numbers() -> None:
 
 def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     other = l2x.Columns.recipes.ours.plan.with_steps(value=50, selector=40)
-    monkeypatch.setattr(l2x.Columns, "plan", other)
+    monkeypatch.setattr(l2x.Columns, "recipes", Recipes(Recipe(other)))
     assert training_plan(None, paper=False, quick=False, progress=True) == other
     quick = training_plan(None, paper=False, quick=True, progress=True)
     assert (quick.value.steps, quick.selector.steps) == (5, 4)

@@ -12,9 +12,9 @@ from l2x.evaluation import FittedQ, fit_judge
 
 def test_judge_knows_the_column(judge: FittedQ, table: np.ndarray) -> None:
     mask = np.zeros(table.shape, dtype=bool)
-    blind = judge.probabilities(table, mask)
+    blind = judge.predict(table, mask)
     mask[:, 1] = True
-    seeing = judge.probabilities(table, mask)
+    seeing = judge.predict(table, mask)
     labels = one_column(table).argmax(axis=1)
     assert (seeing.argmax(axis=1) == labels).mean() > 0.9
     assert np.ptp(blind[:, 0]) < 1e-5  # with nothing selected every row looks the same
@@ -48,4 +48,4 @@ def test_known_answers_are_not_asked_again(table: np.ndarray, short: l2x.Trainin
 
     model = l2x.as_black_box(never, task="classification")
     judge = fit_judge(model, table, 1, responses=one_column(table), training=short)
-    assert judge.probabilities(table[:3], np.ones((3, 5), dtype=bool)).shape == (3, 2)
+    assert judge.predict(table[:3], np.ones((3, 5), dtype=bool)).shape == (3, 2)

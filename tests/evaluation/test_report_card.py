@@ -64,7 +64,7 @@ def test_a_brief_card_trains_no_probes(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a probe was trained")
 
-    monkeypatch.setattr("l2x.evaluation.encoding._fit_probe", never)
+    monkeypatch.setattr("l2x.evaluation.encoding.fit_probe", never)
     brief = l2x.report_card(
         fitted, one_column, tables.judge, tables.test, judge=judge, training=plan, brief=True
     )

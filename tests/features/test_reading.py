@@ -23,7 +23,7 @@ def test_before_fitting_the_columns_are_open(view: View) -> None:
     "view",
     [
         l2x.Columns(categorical=["branch"]),
-        l2x.ColumnGroups({"both": ["zip", "age"]}, columns=l2x.Columns(categorical=["branch"])),
+        l2x.ColumnGroups({"both": ["zip", "age"]}, categorical=["branch"]),
     ],
 )
 def test_columns_and_groups_want_the_columns_of_fitting(view: View) -> None:

@@ -12,7 +12,8 @@ import pytest
 import l2x
 from l2x.errors import InputError
 from l2x.files.tables import Table
-from l2x.scale.stream import BatchExplainer, explain_table, match_columns, selection_columns, text_categories
+from l2x.interop import arrow_columns
+from l2x.scale.stream import BatchExplainer, explain_table, match_columns, text_categories
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 SHORT = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
@@ -26,7 +27,7 @@ def frame(table: np.ndarray) -> pd.DataFrame:
 
 def test_arrow_columns_are_those_of_to_frame(fitted: l2x.Explainer, frame: pd.DataFrame) -> None:
     explanation = fitted.explain(frame, k=3)
-    columns = pa.table(selection_columns(explanation)).to_pandas()
+    columns = pa.table(arrow_columns(explanation)).to_pandas()
     texts = columns.astype({f"feature_{j}": str for j in (1, 2, 3)})
     pd.testing.assert_frame_equal(texts, explanation.to_frame(), check_dtype=False, check_exact=True)
 
@@ -44,7 +45,7 @@ def of_words() -> l2x.Explainer:
 
 def test_arrow_columns_of_texts_have_nulls_where_to_frame_has_gaps(of_words: l2x.Explainer) -> None:
     explanation = of_words.explain(TEXTS)
-    columns = pa.table(selection_columns(explanation))
+    columns = pa.table(arrow_columns(explanation))
     assert columns.column("feature_1").null_count == columns.column("score_1").null_count == 20
     assert columns.column("feature_2").null_count == 60
     pd.testing.assert_frame_equal(columns.to_pandas(), explanation.to_frame(), check_exact=True)
@@ -153,7 +154,7 @@ def test_a_csv_gives_what_the_frame_gives(tmp_path: Path, groups: dict[str, list
         p = np.where(X["zip"] == "01234", 0.9, 0.1)
         return np.stack([1 - p, p], axis=1)
 
-    view = l2x.ColumnGroups(groups, columns=l2x.Columns(categorical=["branch"]))
+    view = l2x.ColumnGroups(groups, categorical=["branch"])
     explainer = l2x.Explainer(model, k=2, features=view, training=SHORT).fit(frame)
     texts = ["zip", "time", "flag", "day", "city"]
     assert sorted(text_categories(explainer, list(frame))) == sorted(texts)

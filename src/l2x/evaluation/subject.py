@@ -36,7 +36,8 @@ class Subject:
     @property
     def outputs(self) -> int | None:
         """How many numbers the model gave for a row when the explainer was fitted to it, if that is known."""
-        return getattr(getattr(self.source, "response_", None), "outputs", None)
+        q = getattr(self.source, "q_", None)
+        return None if q is None else int(q.likelihood.outputs)
 
     def explain(self, X: Any) -> Explanation:
         """The same method on other rows."""
