@@ -152,13 +152,13 @@ def _rebuild(
     view = _built(View, settings["view"]).restore(settings["view"]["learned"], _part("view", tensors))
     likelihood = _built(Likelihood, settings["likelihood"])
     black_box = None if model is None else explainer._black_box()
-    place = pick_device(device)
+    target = pick_device(device)
     _check_module("selector", networks["selector"])
     explainer.selector_ = _with_weights(explainer._build_selector(view, likelihood), "selector", tensors)
-    explainer.selector_.to(place)
+    explainer.selector_.to(target)
     if _part("predictor", tensors):
         _check_module("predictor", networks["predictor"])
-    q = explainer._build_q(view, likelihood, black_box, place)
+    q = explainer._build_q(view, likelihood, black_box, target)
     for name, network in q.networks.items():
         _with_weights(network, name, tensors)
     explainer.features_, explainer.q_ = view, FittedQ(view, q, black_box)

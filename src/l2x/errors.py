@@ -47,7 +47,7 @@ class WriteError(ArtifactError):
 
 
 class DataError(L2XError, OSError):
-    """A data set is not at hand, cannot be fetched, or is not what its publisher made."""
+    """A data set is not in the cache and cannot be fetched, or its checksum is wrong."""
 
 
 class MissingExtraError(L2XError, ImportError):

@@ -1,7 +1,7 @@
 """Deliberate cheaters: selections that look faithful and explain nothing; a report card has to flag them.
 
 The three kinds are those of Puli, Nguyen and Ranganath (2024), "Explanations that reveal all through the
-definition of encoding". Each tells a reader of the *places* something that the selected values do not say:
+definition of encoding". In each the index set says something that the selected values do not:
 
     ByPosition     one fixed set of features for each predicted class; their values do not matter
     ByPrediction   the features whose values, each alone, speak for the model's answer; what speaks against it
@@ -28,7 +28,7 @@ from l2x.foundations.arrays import Array
 
 
 class ByPosition(Method):
-    """One set of features for each class, drawn by the seed: the places are the answer.
+    """One set of features for each class, drawn by the seed: the index set is the answer.
 
     Sets of different classes share as few features as there is room for.
 
@@ -52,7 +52,7 @@ class ByPosition(Method):
         X = view.check(X)
         answers = ask(as_black_box(self.model), view, X, progress=False)
         order = np.random.default_rng(self.seed).permutation(view.d)
-        # Class c starts k places after class c - 1; the earlier in its turn, the higher the score.
+        # Class c starts k features after class c - 1; the earlier in its turn, the higher the score.
         scores = np.empty((_codes(answers).max() + 1, view.d))
         for c, row in enumerate(scores):
             row[np.roll(order, -c * k)] = np.arange(view.d, 0, -1.0)

@@ -36,7 +36,7 @@ class Parzen(Method):
     model : anything that predicts
     features : View, default `Columns()`
     rows : int
-        At most so many training rows, drawn by the seed, are kept: time per explanation grows with them.
+        At most this many training rows, drawn by the seed, are kept: time per explanation grows with them.
     bandwidths : sequence of float, optional
         The σ to choose from, in units of the encoding; by default 14 from 0.05 √d to √d.
     validation : float

@@ -29,7 +29,7 @@ RowAttribution = Callable[[Array, int, int], Array]
 
 class PerturbationMethod(Method):
     """What the two have in common: they take one row at a time, and draw from a seed made of the row itself,
-    so that the explanation of a row depends neither on its place nor on the rows around it."""
+    so that the explanation of a row depends neither on its position nor on the rows around it."""
 
     name: ClassVar[str]
     additive: ClassVar[bool] = True
@@ -87,7 +87,7 @@ class PerturbationMethod(Method):
         ):
             for i, label in enumerate(classes):
                 row = view.take(X, slice(i, i + 1))
-                x = view.encode(row, first_row=i)  # names the place of a missing value
+                x = view.encode(row, first_row=i)  # names the position of a missing value
                 allowed = view.selectable(x)
                 units = np.arange(view.d) if allowed is None else np.flatnonzero(allowed[0].numpy())
                 seed = unit_seed(self.seed, x[0] if hasattr(X, "columns") else X[i])
@@ -204,7 +204,7 @@ class KernelShap(PerturbationMethod):
     background : training rows
         What a missing feature is averaged over; by default the rows that a fitted view kept.
     background_rows : int
-        At most so many of them, drawn by the seed. 100 is where shap begins to warn; ten k-means centres
+        At most this many of them, drawn by the seed. 100 is where shap begins to warn; ten k-means centres
         are about ten times faster but found fewer exact sets (.43 against .75, additive set, 60 rows).
     samples : int or "auto"
         Subsets per explanation; "auto" is the package's default, 2 d + 2048.

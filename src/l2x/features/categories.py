@@ -24,7 +24,7 @@ class Levels:
     Attributes
     ----------
     values : every category, the most frequent first, as plain Python
-    kept : so many have a vector of their own in the networks; the rest share one, and unseen ones have none
+    kept : this many have a vector of their own in the networks; the rest share one, and unseen ones have none
     """
 
     values: Sequence[Any]

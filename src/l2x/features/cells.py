@@ -38,7 +38,7 @@ class Cells:
     def of(
         cls, X: Any, names: Sequence[str], categorical: Sequence[int], *, most: int, missing: bool
     ) -> tuple[Cells, Array]:
-        """Learned from training rows, and these as numbers: at most so many categories with a vector of
+        """Learned from training rows, and these as numbers: at most `most` categories with a vector of
         their own, and columns with missing cells if that is allowed."""
         levels = {c: _levels(X, c, names[c], most) for c in categorical}
         matrix = cls(names, levels, range(len(names)) if missing else []).numbers(X)

@@ -12,7 +12,7 @@ from l2x.foundations.arrays import Array
 
 # Standardised values beyond this are cut off; Gaussian columns never get there.
 LIMIT = 10.0
-# A standard deviation so many times what the quartiles say is the work of a few outliers.
+# A standard deviation this many times what the quartiles say is the work of a few outliers.
 OUTLIERS = 10.0
 # Of a Gaussian: the distance between the quartiles in standard deviations.
 QUARTILES = 1.349
