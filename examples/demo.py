@@ -110,7 +110,7 @@ def images_part(*, quick: bool) -> Part:
     explainer, explanation = explain_digits(seen, others)
     model, X, k = explainer.model, explanation.inputs, explanation.k
     answers = model(X).argmax(axis=1)
-    alone = model(explainer.features_.remove(X, explanation.mask)).argmax(axis=1)
+    alone = model(explainer.features_.for_model(X, explanation.mask)).argmax(axis=1)
     examples = np.random.default_rng(1).choice(len(X), 10, replace=False)
     examples = examples[np.argsort(answers[examples], kind="stable")]
     d = explainer.features_.d
