@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from l2x.errors import InputError, MissingExtraError, require
+
 if TYPE_CHECKING:
     from l2x.datasets.synthetic import Variant
-    from l2x_experiments.imdb import Problem
+    from l2x_experiments.black_boxes.reviews import Problem
+    from l2x_experiments.records import Records
+    from l2x_experiments.report import Report
+    from l2x_experiments.runner import Experiment
 
-app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments: results, figures and a page.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Run the paper's experiments: records, figures and a page. An interrupted run resumes: what the "
+    "results file holds is not measured again; delete a record to have it measured again.",
+)
 
 
 class VariantChoice(StrEnum):
@@ -30,17 +39,20 @@ VARIANTS: dict[VariantChoice, tuple[Variant, ...]] = {
 }
 
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Minutes instead of an hour; far from the best figures.")
+    bool, typer.Option("--quick", help="Minutes instead of an hour; far from the best numbers.")
 ]
 Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds of each problem: 3, or 1 if quick.")]
 Only = Annotated[
     list[str] | None, typer.Option("--only", metavar="METHOD", help="Only this method; repeat for more.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", help="Problems at a time, each in its own process.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Processes that work side by side.")]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Where results go: `results`, or `out` if quick.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the records instead of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the records instead of tables.")]
+ReportOnly = Annotated[
+    bool, typer.Option("--report-only", help="Run nothing; draw the figures and the page from the records.")
+]
 
 
 @app.command()
@@ -57,35 +69,24 @@ def synthetic(
     jobs: Jobs = 1,
     folder: Folder = None,
     as_json: AsJson = False,
+    report_only: ReportOnly = False,
 ) -> None:
     """Section 4.1: four synthetic sets, every method, median ranks and clock time.
 
-    A run that was interrupted goes on where it stopped: what the results file holds is not run again.
-
     Example:  `l2x reproduce synthetic --quick --jobs 2`
     """
-    _require_extras()
+    _require(baselines=not report_only)
     from l2x_experiments import synthetic as experiment
-    from l2x_experiments import synthetic_report as report
+    from l2x_experiments.synthetic_report import report
 
-    variant = variant or (VariantChoice.code if quick else VariantChoice.both)
-    folder = folder or Path("out" if quick else "results")
-    records = experiment.run(
-        folder / "synthetic.json",
+    prepared = experiment.experiment(
         quick=quick,
-        seeds=seeds or (1 if quick else 3),
-        variants=VARIANTS[variant],
+        seeds=_seeds(seeds, quick),
+        variants=VARIANTS[variant or (VariantChoice.code if quick else VariantChoice.both)],
         models=("network",) if quick else ("true", "network"),
         only=only,
-        jobs=jobs,
-        progress=not as_json,
     )
-    page = report.write(records, folder)
-    if as_json:
-        typer.echo(json.dumps(records, indent=1))
-        return
-    report.show(records)
-    typer.echo(f"records  {folder / 'synthetic.json'}\nfigures  {folder / 'figures'}\npage     {page}")
+    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
 
 
 @app.command()
@@ -101,127 +102,164 @@ def honesty(
     truth: Annotated[
         bool, typer.Option(help="Also INVASE's six sets against the truth, with 11 and 100 dimensions.")
     ] = True,
+    jobs: Jobs = 1,
     folder: Folder = None,
     as_json: AsJson = False,
+    report_only: ReportOnly = False,
 ) -> None:
     """Report cards of ours, the paper's recipe and three cheaters, and the verdict's error rates on switch.
 
-    A run that was interrupted goes on where it stopped: what the results file holds is not run again.
-
     Example:  `l2x reproduce honesty --quick --set switch`
     """
-    from l2x.errors import require
-
-    require("matplotlib", extra="plots")
+    _require(baselines=False)
     from l2x_experiments import honesty as experiment
-    from l2x_experiments import honesty_report as report
+    from l2x_experiments.honesty_report import report
 
-    unknown = [name for name in sets or [] if name not in experiment.SETTINGS]
-    if unknown:
-        raise typer.BadParameter(f"'{unknown[0]}'; choose among {', '.join(experiment.SETTINGS)}.")
-    folder = folder or Path("out" if quick else "results")
-    records = experiment.run(
-        folder / "honesty.json",
-        quick=quick,
-        seeds=seeds or (1 if quick else 3),
-        sets=sets,
-        with_truth=truth,
-        progress=not as_json,
-    )
-    page = report.write(records, folder)
-    if as_json:
-        typer.echo(json.dumps(records, indent=1))
-        return
-    report.show(records)
-    typer.echo(f"records  {folder / 'honesty.json'}\npage     {page}")
+    if unknown := [name for name in sets or [] if name not in experiment.SETS]:
+        raise typer.BadParameter(f"'{unknown[0]}'; choose among {', '.join(experiment.SETS)}.")
+    prepared = experiment.experiment(quick=quick, seeds=_seeds(seeds, quick), sets=sets, truth=truth)
+    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
 
 
 @app.command()
 def mnist(
-    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+    quick: Quick = False,
+    seeds: Seeds = None,
+    only: Only = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
 ) -> None:
-    """Section 4.3: four patches of a 3 or an 8, and of all ten digits; fetches MNIST if it is not there.
-
-    What the results file holds is not run again: delete a record to have it measured anew.
+    """Section 4.3: four patches of a 3 or an 8, and of all ten digits; fetches MNIST if needed.
 
     Example:  `l2x reproduce mnist --quick`
     """
-    _require_extras()
+    _require(baselines=not report_only)
     from l2x_experiments import mnist as experiment
-    from l2x_experiments import mnist_report as report
+    from l2x_experiments.mnist_report import report
 
-    folder = folder or Path("out" if quick else "results")
-    count = seeds or (1 if quick else 3)
-    records = experiment.run(folder / "mnist.json", quick=quick, seeds=count, only=only, jobs=jobs)
-    typer.echo(f"records  {folder / 'mnist.json'}\npage     {report.write(records, folder)}")
+    prepared = experiment.experiment(quick=quick, seeds=_seeds(seeds, quick), only=only)
+    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
 
 
 @app.command("imdb-words")
 def imdb_words(
-    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+    quick: Quick = False,
+    seeds: Seeds = None,
+    only: Only = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
 ) -> None:
-    """Section 4.2: ten key words of a review, for a word network; fetches IMDB if it is not there.
+    """Section 4.2: ten key words of a review, for a word network; fetches IMDB if needed.
 
     Example:  `l2x reproduce imdb-words --quick`
     """
-    _imdb("words", quick=quick, seeds=seeds, only=only, jobs=jobs, folder=folder)
+    _imdb("words", quick, seeds, only, jobs, folder, as_json=as_json, report_only=report_only)
 
 
 @app.command("imdb-sentences")
 def imdb_sentences(
-    quick: Quick = False, seeds: Seeds = None, only: Only = None, jobs: Jobs = 1, folder: Folder = None
+    quick: Quick = False,
+    seeds: Seeds = None,
+    only: Only = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
 ) -> None:
-    """Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe.
+    """Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe if needed.
 
     Example:  `l2x reproduce imdb-sentences --quick`
     """
-    _imdb("sentences", quick=quick, seeds=seeds, only=only, jobs=jobs, folder=folder)
+    _imdb("sentences", quick, seeds, only, jobs, folder, as_json=as_json, report_only=report_only)
 
 
 def _imdb(
     problem: Problem,
-    *,
     quick: bool,
     seeds: int | None,
     only: list[str] | None,
     jobs: int,
     folder: Path | None,
+    *,
+    as_json: bool,
+    report_only: bool,
 ) -> None:
-    _require_extras("tokenizers", "sentencex")
+    _require(baselines=not report_only, text=True)
     from l2x_experiments import imdb as experiment
-    from l2x_experiments import imdb_report as report
+    from l2x_experiments.imdb_report import report
 
-    folder = folder or Path("out" if quick else "results")
-    output, count = folder / f"imdb-{problem}.json", seeds or (1 if quick else 3)
-    records = experiment.run(output, problem, quick=quick, seeds=count, only=only, jobs=jobs)
-    typer.echo(f"records  {output}\npage     {report.write(records, problem, folder)}")
+    prepared = experiment.experiment(problem, quick=quick, seeds=_seeds(seeds, quick), only=only)
+    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
 
 
 @app.command()
-def adult(quick: Quick = False, seeds: Seeds = None, folder: Folder = None) -> None:
+def adult(
+    quick: Quick = False,
+    seeds: Seeds = None,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
+) -> None:
     """Not in the paper: LightGBM on raw census rows, beside Kernel SHAP and TreeSHAP; fetches the data.
 
     Example:  `l2x reproduce adult --quick`
     """
-    from l2x.errors import MissingExtraError, require
-    from l2x_experiments import adult as experiment
-    from l2x_experiments import adult_report as report
+    from importlib.util import find_spec
 
-    require("shap", extra="baselines")
-    if find_spec("lightgbm") is None:
+    _require(baselines=not report_only)
+    if not report_only and find_spec("lightgbm") is None:
         raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
-    folder = folder or Path("out" if quick else "results")
-    scale = experiment.Scale.quick() if quick else experiment.Scale.full()
-    records = experiment.run(folder / "adult.json", scale=scale, seeds=seeds or (1 if quick else 3))
-    typer.echo(f"records  {folder / 'adult.json'}\npage     {report.write(records, folder)}")
+    from l2x_experiments import adult as experiment
+    from l2x_experiments.adult_report import report
+
+    prepared = experiment.experiment(quick=quick, seeds=_seeds(seeds, quick))
+    _reproduce(prepared, report, _folder(folder, quick), 1, as_json=as_json, report_only=report_only)
 
 
-def _require_extras(*text: str) -> None:
+def _seeds(seeds: int | None, quick: bool) -> int:
+    return seeds or (1 if quick else 3)
+
+
+def _folder(folder: Path | None, quick: bool) -> Path:
+    return folder or Path("out" if quick else "results")
+
+
+def _require(*, baselines: bool, text: bool = False) -> None:
     """Better now than after an hour."""
-    from l2x.errors import require
-
-    for module in ("captum", "shap", "lime"):
+    for module in ("captum", "shap", "lime") if baselines else ():
         require(module, extra="baselines")
     require("matplotlib", extra="plots")
-    for module in text:
+    for module in ("tokenizers", "sentencex") if text else ():
         require(module, extra="text")
+
+
+def _reproduce(
+    experiment: Experiment,
+    report: Callable[[Records], Report],
+    folder: Path,
+    jobs: int,
+    *,
+    as_json: bool,
+    report_only: bool,
+) -> None:
+    """Run what is still to do, write the report, and print what there is."""
+    from l2x_experiments.runner import run
+
+    if report_only:
+        records = experiment.records(folder).select(**experiment.belongs)
+    else:
+        records = run(experiment, folder, processes=jobs, progress=not as_json)
+    file = folder / f"{experiment.name}.json"
+    if not records:
+        raise InputError(f"'{file}' holds no records of this experiment; run it without --report-only.")
+    made = report(records)
+    page = made.write(folder)
+    if as_json:
+        typer.echo(json.dumps(list(records), indent=1))
+        return
+    made.show()
+    typer.echo(f"records  {file}\nfigures  {folder / 'figures'}\npage     {page}")

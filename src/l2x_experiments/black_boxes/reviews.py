@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from l2x.features.texts import TextView
 from l2x.features.vocabulary import PAD
-from l2x.foundations.progress import progress_bar
+from l2x.foundations.arrays import Array
 from l2x.networks.patches import in_chunks
 from l2x.networks.words import WindowConvolution, WordEmbedding
+from l2x_experiments.black_boxes.training import epochs_of, train_classifier
+from l2x_experiments.cache import fingerprint, remembered
+
+Problem = Literal["words", "sentences"]
+Vectors = Callable[[], tuple[Sequence[str], Array]]
+
+SEED, BATCH = 0, 64
+RATES: dict[Problem, float] = {"words": 1e-3, "sentences": 2e-3}
+# Options of the two classes below, as the paper has them.
+NETWORKS: dict[Problem, dict[str, Any]] = {
+    "words": {"width": 50, "filters": 250, "dropout": 0.2},
+    "sentences": {"width": 100, "dropout": 0.3},
+}
 
 
 class WordNetwork(nn.Module):
@@ -76,27 +93,59 @@ def last_state(lstm: nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
     return state
 
 
-def train(
-    network: nn.Module, ids: Tensor, labels: Tensor, *, epochs: int, rate: float, seed: int = 0, label: str
+def review_network(
+    problem: Problem, view: TextView, texts: Sequence[str], labels: Array, *, epochs: int, vectors: Vectors
 ) -> nn.Module:
-    """Adam on hard labels, one-cycle, batches of 64, with a progress bar."""
-    generator, size = torch.Generator().manual_seed(seed), 64
-    per_epoch = len(ids) // size
-    steps = epochs * per_epoch
-    optimizer = torch.optim.Adam(network.parameters(), lr=rate, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps + 1, pct_start=0.1)
-    network.train()
-    with torch.random.fork_rng(), progress_bar(label, steps) as advance:
-        torch.manual_seed(seed)  # of the dropout
-        for epoch in range(epochs):
-            order = torch.randperm(len(ids), generator=generator)
-            for step, rows in enumerate(order[: per_epoch * size].view(-1, size), start=1):
-                optimizer.zero_grad(set_to_none=True)
-                loss = nn.functional.cross_entropy(network(ids[rows]), labels[rows])
-                loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                optimizer.step()
-                schedule.step()
-                if step % 10 == 0:
-                    advance(epoch * per_epoch + step, f"loss {loss.item():.3f}")
-    return network.eval().requires_grad_(requires_grad=False)
+    """The network of one of the problems, trained now or taken from the cache; `vectors` gives words and the
+    vectors that the sentence network begins with."""
+    vocabulary, rate = view.vocabulary_, RATES[problem]
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)  # of the first weights
+        build = WordNetwork if problem == "words" else SentenceNetwork
+        network: nn.Module = build(len(vocabulary), **NETWORKS[problem])
+
+    def train() -> nn.Module:
+        if isinstance(network, SentenceNetwork):
+            network.embedding.weight.data[2:] = pretrained(vocabulary, *vectors())[2:]
+        with torch.random.fork_rng():
+            torch.manual_seed(SEED)  # of the dropout
+            return train_classifier(
+                network,
+                view.ids(texts),
+                torch.from_numpy(labels),
+                epochs_of(len(texts), BATCH, epochs, torch.Generator().manual_seed(SEED)),
+                steps=epochs * (len(texts) // BATCH),
+                optimizer=torch.optim.Adam(network.parameters(), lr=rate, fused=True),
+                warm_up=0.1,
+                clip=1.0,
+                label=f"network of {problem}",
+            )
+
+    return remembered(
+        f"reviews-{problem}", network_key(problem, texts, labels, epochs=epochs), network, train
+    )
+
+
+def network_key(problem: Problem, texts: Sequence[str], labels: Array, *, epochs: int) -> Mapping[str, Any]:
+    """What the weights depend on."""
+    return {
+        "data": fingerprint([*(text.encode() for text in texts), labels.tobytes()]),
+        "problem": problem,
+        "network": NETWORKS[problem],
+        "seed": SEED,
+        "epochs": epochs,
+        "batch_size": BATCH,
+        "learning_rate": RATES[problem],
+    }
+
+
+def pretrained(vocabulary: Sequence[str], words: Sequence[str], vectors: Array) -> Tensor:
+    """A vector for each word of a vocabulary; small random ones for words that have none."""
+    row = {word: i for i, word in enumerate(words)}
+    found = (
+        torch.randn(len(vocabulary), vectors.shape[1], generator=torch.Generator().manual_seed(SEED)) * 0.1
+    )
+    for i, word in enumerate(vocabulary):
+        if word in row:
+            found[i] = torch.from_numpy(vectors[row[word]])
+    return found
