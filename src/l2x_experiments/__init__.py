@@ -2,7 +2,7 @@
 
 Words, each with one meaning here:
 
-    experiment  a list of jobs and how they are done; `runner.run` does what its results file does not hold yet
+    experiment  jobs, and how they are done; `runner.run` does those that its results file does not hold yet
     budget      how much work a run does: rows and training steps, full or quick
     setting     one problem, set up: a trained black box, its data in parts, a judge
     contender   a method under comparison, by the name that its records carry; the table is in contenders.py

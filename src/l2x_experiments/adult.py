@@ -21,14 +21,12 @@ from l2x.datasets.adult import adult
 from l2x.evaluation import fit_judge, posthoc_accuracy
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.values import FittedValue
-from l2x_experiments.budget import Budget
-from l2x_experiments.comparison import judge_accuracy
 from l2x_experiments.contenders import CONTENDERS, learned
+from l2x_experiments.judges import Judge, judge_accuracy
 from l2x_experiments.machine import measured_here, timed
 from l2x_experiments.records import Record
 from l2x_experiments.runner import Experiment, Job
-from l2x_experiments.setting import Setting
+from l2x_experiments.setting import Budget, Setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +64,7 @@ class Census(Setting):
     """The model, trained on the first part, and the judge, on the second."""
 
     features: Columns
-    judge: FittedValue
-    judge_rows: pd.DataFrame
+    judge: Judge
     accuracy: float
 
 
@@ -92,7 +89,7 @@ def set_up(budget: Budget) -> Census:
         black_box=black_box,
         k=FITTED_K,
         train=X.iloc[train],
-        judge_rows=X.iloc[for_judge],
+        probe_rows=X.iloc[for_judge],
         test=X.iloc[test],
         plans=plans,
         features=Columns().fit(X.iloc[train]),
@@ -134,7 +131,7 @@ def measure(setting: Census, method: str, seed: int, *, rows: int) -> Record:
 def card(setting: Census, explained: Any, X: pd.DataFrame, method: str, seed: int) -> Record:
     """The report card of k = 3; its probes learn from the judge's rows."""
     made = l2x.report_card(
-        explained, setting.black_box, setting.judge_rows, X, FITTED_K, name=method, judge=setting.judge,
+        explained, setting.black_box, setting.probe_rows, X, FITTED_K, name=method, judge=setting.judge,
         training=setting.plans.ours, seed=seed,
     )  # fmt: skip
     return made.to_dict()

@@ -17,7 +17,7 @@ from l2x_experiments.tables import Cell, Table, mean_sd, name_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LABELS = labels(*METHODS) | {"random": "random"}
+LABELS = labels(METHODS)
 MEASURES = {"posthoc_accuracy": "The model", "judge_accuracy": "An independent judge"}
 # Of the report card: what a line says, and where the number stands.
 CARD = {
@@ -27,7 +27,7 @@ CARD = {
     "the model, these set to the mean": ("fidelity", "mean_complement"),
     "the judge": ("judge", "selection"),
     "share of the bits, by the judge": ("information", "share"),
-    "share told by the places alone": ("encoding", "share"),
+    "share told by the index set alone": ("encoding", "share"),
     "the same under small noise": ("stability", "noise"),
     "the same for all rows": ("stability", "collapse"),
 }
@@ -55,10 +55,10 @@ def report(records: Records) -> Report:
         "Report cards",
         [
             "Three columns: do others, or the model when the rest is removed in other ways, give the same "
-            "answer from them? And do their places encode it (docs/report-card.md)?"
+            "answer from them? And does the choice of columns encode it (docs/report-card.md)?"
         ],
         table=cards(records),
-        caption=f"k = {first['card']['k']}. Kernel SHAP's card is of its few rows: half taught the reader.",
+        caption=f"k = {first['card']['k']}. Kernel SHAP's card is of its few rows: half taught the probes.",
     )
     caption = "Explaining: on all test rows, Kernel SHAP on its own. One explainer serves every k."
     page.add("Time", table=times(records), caption=caption)

@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from l2x.errors import InputError, MissingExtraError, require
 
-if TYPE_CHECKING:
-    from l2x.datasets.synthetic import Variant
-    from l2x_experiments.black_boxes.reviews import Problem
-    from l2x_experiments.records import Records
-    from l2x_experiments.report import Report
-    from l2x_experiments.runner import Experiment
-
 app = typer.Typer(
     no_args_is_help=True,
     help="Run the paper's experiments: records, figures and a page. An interrupted run resumes: what the "
-    "results file holds is not measured again; delete a record to have it measured again.",
+    "results file holds is not measured again.",
 )
 
-
-class VariantChoice(StrEnum):
-    both = "both"
-    paper = "paper"
-    code = "code"
-
-
-VARIANTS: dict[VariantChoice, tuple[Variant, ...]] = {
-    VariantChoice.both: ("code", "paper"),
-    VariantChoice.paper: ("paper",),
-    VariantChoice.code: ("code",),
-}
-
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Minutes instead of an hour; far from the best numbers.")
-]
+Quick = Annotated[bool, typer.Option("--quick", help="Minutes instead of hours; far from the best numbers.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds of each problem: 3, or 1 if quick.")]
 Only = Annotated[
     list[str] | None, typer.Option("--only", metavar="METHOD", help="Only this method; repeat for more.")
@@ -51,8 +31,18 @@ Folder = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the records instead of tables.")]
 ReportOnly = Annotated[
-    bool, typer.Option("--report-only", help="Run nothing; draw the figures and the page from the records.")
+    bool, typer.Option("--report-only", help="Run nothing: draw figures and page from the records.")
 ]
+
+# The modules that an extra brings.
+BASELINES = {"captum": "baselines", "shap": "baselines", "lime": "baselines"}
+TEXT = {"tokenizers": "text", "sentencex": "text"}
+
+
+class VariantChoice(StrEnum):
+    both = "both"
+    paper = "paper"
+    code = "code"
 
 
 @app.command()
@@ -61,9 +51,7 @@ def synthetic(
     seeds: Seeds = None,
     variant: Annotated[
         VariantChoice | None,
-        typer.Option(
-            "--variant", help="Formulas of the paper's text or of its code: both, or code if quick."
-        ),
+        typer.Option("--variant", help="Formulas of the paper or of its code: both, or code if quick."),
     ] = None,
     only: Only = None,
     jobs: Jobs = 1,
@@ -75,18 +63,13 @@ def synthetic(
 
     Example:  `l2x reproduce synthetic --quick --jobs 2`
     """
-    _require(baselines=not report_only)
-    from l2x_experiments import synthetic as experiment
-    from l2x_experiments.synthetic_report import report
-
-    prepared = experiment.experiment(
-        quick=quick,
-        seeds=_seeds(seeds, quick),
-        variants=VARIANTS[variant or (VariantChoice.code if quick else VariantChoice.both)],
-        models=("network",) if quick else ("true", "network"),
-        only=only,
-    )
-    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
+    chosen = variant or (VariantChoice.code if quick else VariantChoice.both)
+    options = {
+        "variants": ("code", "paper") if chosen == VariantChoice.both else (chosen.value,),
+        "models": ("network",) if quick else ("true", "network"),
+        "only": only,
+    }
+    _reproduce("synthetic", quick, seeds, folder, jobs, as_json, report_only, BASELINES, **options)
 
 
 @app.command()
@@ -111,89 +94,7 @@ def honesty(
 
     Example:  `l2x reproduce honesty --quick --set switch`
     """
-    _require(baselines=False)
-    from l2x_experiments import honesty as experiment
-    from l2x_experiments.honesty_report import report
-
-    if unknown := [name for name in sets or [] if name not in experiment.SETS]:
-        raise typer.BadParameter(f"'{unknown[0]}'; choose among {', '.join(experiment.SETS)}.")
-    prepared = experiment.experiment(quick=quick, seeds=_seeds(seeds, quick), sets=sets, truth=truth)
-    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
-
-
-@app.command()
-def mnist(
-    quick: Quick = False,
-    seeds: Seeds = None,
-    only: Only = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Section 4.3: four patches of a 3 or an 8, and of all ten digits; fetches MNIST if needed.
-
-    Example:  `l2x reproduce mnist --quick`
-    """
-    _require(baselines=not report_only)
-    from l2x_experiments import mnist as experiment
-    from l2x_experiments.mnist_report import report
-
-    prepared = experiment.experiment(quick=quick, seeds=_seeds(seeds, quick), only=only)
-    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
-
-
-@app.command("imdb-words")
-def imdb_words(
-    quick: Quick = False,
-    seeds: Seeds = None,
-    only: Only = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Section 4.2: ten key words of a review, for a word network; fetches IMDB if needed.
-
-    Example:  `l2x reproduce imdb-words --quick`
-    """
-    _imdb("words", quick, seeds, only, jobs, folder, as_json=as_json, report_only=report_only)
-
-
-@app.command("imdb-sentences")
-def imdb_sentences(
-    quick: Quick = False,
-    seeds: Seeds = None,
-    only: Only = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe if needed.
-
-    Example:  `l2x reproduce imdb-sentences --quick`
-    """
-    _imdb("sentences", quick, seeds, only, jobs, folder, as_json=as_json, report_only=report_only)
-
-
-def _imdb(
-    problem: Problem,
-    quick: bool,
-    seeds: int | None,
-    only: list[str] | None,
-    jobs: int,
-    folder: Path | None,
-    *,
-    as_json: bool,
-    report_only: bool,
-) -> None:
-    _require(baselines=not report_only, text=True)
-    from l2x_experiments import imdb as experiment
-    from l2x_experiments.imdb_report import report
-
-    prepared = experiment.experiment(problem, quick=quick, seeds=_seeds(seeds, quick), only=only)
-    _reproduce(prepared, report, _folder(folder, quick), jobs, as_json=as_json, report_only=report_only)
+    _reproduce("honesty", quick, seeds, folder, jobs, as_json, report_only, sets=sets, truth=truth)
 
 
 @app.command()
@@ -208,58 +109,71 @@ def adult(
 
     Example:  `l2x reproduce adult --quick`
     """
-    from importlib.util import find_spec
-
-    _require(baselines=not report_only)
     if not report_only and find_spec("lightgbm") is None:
         raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
-    from l2x_experiments import adult as experiment
-    from l2x_experiments.adult_report import report
-
-    prepared = experiment.experiment(quick=quick, seeds=_seeds(seeds, quick))
-    _reproduce(prepared, report, _folder(folder, quick), 1, as_json=as_json, report_only=report_only)
+    _reproduce("adult", quick, seeds, folder, 1, as_json, report_only, BASELINES)
 
 
-def _seeds(seeds: int | None, quick: bool) -> int:
-    return seeds or (1 if quick else 3)
+def _comparison(name: str, module: str, extras: dict[str, str], summary: str, **options: Any) -> None:
+    """Add the command of an experiment of sections 4.2 and 4.3: they differ in their data."""
+
+    @app.command(name, help=f"{summary}\n\nExample:  `l2x reproduce {name} --quick --jobs 2`")
+    def command(
+        quick: Quick = False,
+        seeds: Seeds = None,
+        only: Only = None,
+        jobs: Jobs = 1,
+        folder: Folder = None,
+        as_json: AsJson = False,
+        report_only: ReportOnly = False,
+    ) -> None:
+        _reproduce(
+            module, quick, seeds, folder, jobs, as_json, report_only, BASELINES | extras, only=only, **options
+        )
 
 
-def _folder(folder: Path | None, quick: bool) -> Path:
-    return folder or Path("out" if quick else "results")
-
-
-def _require(*, baselines: bool, text: bool = False) -> None:
-    """Better now than after an hour."""
-    for module in ("captum", "shap", "lime") if baselines else ():
-        require(module, extra="baselines")
-    require("matplotlib", extra="plots")
-    for module in ("tokenizers", "sentencex") if text else ():
-        require(module, extra="text")
+_comparison(
+    "mnist", "mnist", {}, "Section 4.3: four patches of a 3 or an 8, and of all ten digits; fetches MNIST."
+)
+_comparison(
+    "imdb-words", "imdb", TEXT, "Section 4.2: ten key words of a review, for a word network; fetches IMDB.",
+    problem="words",
+)  # fmt: skip
+_comparison(
+    "imdb-sentences", "imdb", TEXT,
+    "Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe.",
+    problem="sentences",
+)  # fmt: skip
 
 
 def _reproduce(
-    experiment: Experiment,
-    report: Callable[[Records], Report],
-    folder: Path,
+    module: str,
+    quick: bool,
+    seeds: int | None,
+    folder: Path | None,
     jobs: int,
-    *,
     as_json: bool,
     report_only: bool,
+    extras: dict[str, str] | None = None,
+    **options: Any,
 ) -> None:
     """Run what is still to do, write the report, and print what there is."""
-    from l2x_experiments.runner import run
-
-    if report_only:
-        records = experiment.records(folder).select(**experiment.belongs)
-    else:
-        records = run(experiment, folder, processes=jobs, progress=not as_json)
+    # Better now than after an hour.
+    for needed, extra in {"matplotlib": "plots", **({} if report_only else extras or {})}.items():
+        require(needed, extra=extra)
+    seeds, folder = seeds or (1 if quick else 3), folder or Path("out" if quick else "results")
+    experiment = import_module(f"l2x_experiments.{module}").experiment(quick=quick, seeds=seeds, **options)
     file = folder / f"{experiment.name}.json"
+    if report_only:
+        experiment = replace(experiment, jobs=())
+    run = import_module("l2x_experiments.runner").run
+    records = run(experiment, folder, processes=jobs, progress=not as_json)
     if not records:
         raise InputError(f"'{file}' holds no records of this experiment; run it without --report-only.")
-    made = report(records)
-    page = made.write(folder)
+    report = import_module(f"l2x_experiments.{module}_report").report(records)
+    page = report.write(folder)
     if as_json:
         typer.echo(json.dumps(list(records), indent=1))
         return
-    made.show()
+    report.show()
     typer.echo(f"records  {file}\nfigures  {folder / 'figures'}\npage     {page}")

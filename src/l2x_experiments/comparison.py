@@ -1,4 +1,4 @@
-"""How sections 4.2 and 4.3 compare: every contender selects k features, and how much of the answer do they keep?
+"""How sections 4.2 and 4.3 compare: how much of the model's answer do a contender's k features keep?
 
 The training inputs are split in three parts: for explainers, for the judge, and for choosing between our
 recipes; nothing is chosen on test inputs.
@@ -8,55 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from torch import nn
 
-from l2x.blackbox import BlackBox
+from l2x.blackbox import as_black_box
 from l2x.data import ask
-from l2x.evaluation import fit_judge, mask_only_accuracy, posthoc_accuracy
+from l2x.evaluation import mask_only_accuracy, posthoc_accuracy
 from l2x.explanation import Explanation
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
-from l2x.likelihood import Categorical
-from l2x.training import TrainingPlan
-from l2x.values import FittedValue, NetworkValue
-from l2x_experiments.cache import Key, remembered, value_key
+from l2x_experiments.black_boxes.training import Trained
 from l2x_experiments.contenders import CONTENDERS, Cost, learned
+from l2x_experiments.judges import Judge, cached_judge, judge_accuracy
 from l2x_experiments.machine import measured_here, timed
-from l2x_experiments.records import Record
-from l2x_experiments.runner import Job
-from l2x_experiments.setting import Setting
+from l2x_experiments.records import Record, Records
+from l2x_experiments.runner import Experiment, Job, only_methods
+from l2x_experiments.setting import Budget, Setting
 
 # Our recipes: the better one on validation inputs is listed as l2x, too.
 OURS = ("l2x-model", "l2x-surrogate")
+METHODS = (*OURS, "paper", "random", "search", "taylor", "deeplift", "lime", "kernel_shap", "saliency",
+           "taylor-absolute", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")  # fmt: skip
+SEEDED = (*OURS, "paper", "random")
 # Training inputs whose selections teach the mask-only predictor.
 MASK_ROWS = 8000
 
 
 @dataclass(kw_only=True)
 class Comparison(Setting):
-    """A problem of sections 4.2 and 4.3; the same for every seed, which is the explainers'.
-
-    Attributes
-    ----------
-    features, judge : always there
-    validation : inputs on which our recipes are chosen
-    labels : of the test inputs
-    examples : rows of the test inputs whose selections are kept, to be shown
-    about : entries of every record
-    limits : test inputs to explain, and training inputs for the mask-only predictor, by what one input costs
-    """
+    """A problem of sections 4.2 and 4.3; the same for every seed, which is the explainers'."""
 
     features: View
-    judge: FittedValue
-    validation: Any
-    labels: Array
-    examples: Array
-    about: Mapping[str, Any] = field(default_factory=dict)
+    judge: Judge
+    validation: Any  # inputs on which our recipes are chosen
+    labels: Array  # of the test inputs
+    examples: Array  # rows of the test inputs whose selections are kept, to be shown
+    # Test inputs to explain, and training inputs for the mask-only predictor, by what one input costs.
     limits: Mapping[Cost, tuple[int, int]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)  # options of the view, in every record
 
     def answers(self, X: Any) -> Array:
         """P_m(y|x) of each input."""
@@ -72,31 +63,87 @@ class Comparison(Setting):
         return np.asarray(self.answers(self.train).argmax(axis=1))
 
 
-def jobs(
-    name: str, problems: Sequence[Any], methods: Sequence[str], seeded: Sequence[str], seeds: int
-) -> list[Job]:
-    """Every contender on every problem, which the entry `name` of its records tells; the first seed first, and
-    other seeds only for contenders that depend on them."""
-    return [
+def experiment(
+    name: str,
+    problem: str,
+    problems: Sequence[Any],
+    set_up: Callable[[Any], Comparison],
+    *,
+    seeds: int,
+    only: Sequence[str] | None,
+    without: Sequence[str] = (),
+    fetch: Callable[[bool], object],
+) -> Experiment:
+    """Every contender, but some, on every problem, which the entry `problem` of its records tells; the first
+    seed first, and the other seeds only for contenders that depend on them. `set_up` is picklable."""
+    jobs = [
         Job(
-            {name: problem, "seed": seed, "method": method},
-            f"{problem}, {method}, seed {seed}",
-            group=(str(problem), method, seed),
+            {problem: which, "seed": seed, "method": method},
+            f"{which}, {method}, seed {seed}",
+            group=(str(which), method, seed),
         )
         for seed in range(seeds)
-        for method in methods
-        if seed == 0 or method in seeded
-        for problem in problems
+        for method in METHODS
+        if method not in without and (seed == 0 or method in SEEDED)
+        for which in problems
     ]
+    return Experiment(
+        name,
+        only_methods(jobs, only),
+        partial(measure_all, set_up=set_up, problem=problem),
+        fetch=fetch,
+        prepare=[partial(set_up, which) for which in problems],
+        derive=partial(with_chosen, problem=problem),
+    )
 
 
 def measure_all(
     jobs: Sequence[Job], *, set_up: Callable[[Any], Comparison], problem: str
 ) -> Iterator[Record]:
-    """The records of some jobs; `problem` is the entry that says which setting they are about."""
     for job in jobs:
         setting = set_up(job[problem])
         yield {**job.key, **setting.about, **measure(setting, job["method"], job["seed"])}
+
+
+def compare(
+    name: str,
+    trained: Trained,
+    X: Any,
+    view_of: Callable[[Any], View],
+    *,
+    shares: tuple[float, float],
+    k: int,
+    classes: int,
+    budget: Budget,
+    about: Mapping[str, Any],
+    **others: Any,
+) -> Comparison:
+    """The setting of a network and its inputs. Explainers learn from the first of the `shares` of X, the
+    judge from the second, and the rest is for choosing. `about` has the options of the view; `others` are
+    fields that need no work here."""
+    black_box = as_black_box(trained.network, logits=True)
+    first = round(shares[0] * len(X))
+    second = first + round(shares[1] * len(X))
+    for_judge, view = X[first:second], view_of(X[:first])
+    plans, search, sampling = budget.plans(view), budget.search_rows, budget.sampling_rows
+    key = {"model": trained.key, **about}
+    judge = cached_judge(
+        name, key, black_box, view_of(for_judge), for_judge, k=k, classes=classes, plan=plans.ours
+    )
+    return Comparison(
+        **others,
+        black_box=black_box,
+        k=k,
+        train=view.check(X[:first]),
+        validation=view.check(X[second:]),
+        plans=plans,
+        features=view,
+        model=trained.network,
+        judge=judge,
+        signed=True,
+        limits={"search": (search, search), "sampling": (sampling, sampling)},
+        about=about,
+    )
 
 
 def measure(setting: Comparison, method: str, seed: int) -> Record:
@@ -144,11 +191,6 @@ def ranked(explanation: Explanation) -> Explanation:
     return explanation
 
 
-def judge_accuracy(judge: FittedValue, X: Any, explanation: Explanation, answers: Array) -> float:
-    """How often a judge, shown the selection alone, gives the model's class."""
-    return float((judge.probabilities(X, explanation.mask).argmax(axis=1) == answers).mean())
-
-
 def with_chosen(records: Sequence[Record], problem: str) -> list[Record]:
     """The records and, as `l2x`, those of the recipe of ours that is better on the validation inputs.
 
@@ -162,24 +204,6 @@ def with_chosen(records: Sequence[Record], problem: str) -> list[Record]:
             if str(record[problem]) == which and record["method"] in OURS:
                 recipes.setdefault(record["method"], []).append(record)
         if set(recipes) == set(OURS):  # in an unfinished run there is nothing to choose yet
-            scores = {
-                name: np.mean([r["validation_posthoc"] for r in some]) for name, some in recipes.items()
-            }
-            best = max(scores, key=lambda name: scores[name])
+            best = max(recipes, key=lambda name: Records(recipes[name]).mean("validation_posthoc"))
             chosen += [record | {"method": "l2x", "recipe": best} for record in recipes[best]]
     return chosen + records
-
-
-def cached_judge(
-    name: str, key: Key, black_box: BlackBox, view: View, X: Any, *, k: int, classes: int, plan: TrainingPlan
-) -> FittedValue:
-    """A judge fitted on these inputs now, or taken from the cache; `key` is of the inputs and the model."""
-
-    def fit() -> nn.Module:
-        value = fit_judge(black_box, X, k, features=view, training=plan).value
-        assert isinstance(value, NetworkValue)
-        return value.predictor
-
-    key = {**key, "k": k, "classes": classes, **value_key(plan)}
-    predictor = remembered(f"judge-{name}", key, view.predictor(classes), fit)
-    return FittedValue(view, NetworkValue(predictor, Categorical(classes)), black_box)

@@ -1,4 +1,4 @@
-"""What the reports of mnist and imdb have in common: the table of contenders, its figure, its caption."""
+"""What the reports of mnist and imdb have in common: the table of contenders, its figure, its words."""
 
 from __future__ import annotations
 
@@ -9,23 +9,15 @@ import numpy as np
 
 from l2x.explanation import Explanation
 from l2x.features.view import View
-from l2x_experiments.contenders import labels
+from l2x_experiments.contenders import LABELS
 from l2x_experiments.plots.fidelity import plot_fidelity
 from l2x_experiments.records import NOTHING, Record, Records
-from l2x_experiments.tables import Table, mean_sd, name_of
+from l2x_experiments.report import measured_on
+from l2x_experiments.tables import Cell, Table, mean_sd, name_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ORDER = ("search", "l2x", "l2x-model", "l2x-surrogate", "paper", "taylor", "deeplift", "lime", "kernel_shap",
-         "saliency", "taylor-absolute", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")  # fmt: skip
-NAMES = labels(*ORDER) | {
-    "l2x": "L2X, ours",
-    "l2x-model": "L2X, value = model",
-    "l2x-surrogate": "L2X, value = surrogate",
-    "paper": "L2X, as in the paper",
-    "random": "random",
-}
 RECIPES = {"l2x-model": "value='model'", "l2x-surrogate": "value='surrogate'"}
 
 
@@ -38,71 +30,76 @@ class Methods:
     def __init__(self, records: Records, *, inputs: str, features: str) -> None:
         self.records, self.inputs, self.features = records, inputs, features
         self.recipe = next(iter(records.values("recipe")), None)
-        shown = [method for method in NAMES if method != self.recipe]
+        shown = [method for method in LABELS if method != self.recipe]
         self.groups = {group[0]["method"]: group for group in records.groups(method=shown)}
 
     def table(self, printed: Mapping[str, float]) -> Table:
         """One line for each contender; `printed` are the paper's own numbers."""
-
-        def in_paper(group: Records) -> str:
-            number = printed.get(group[0]["method"])
-            return NOTHING if number is None else f"{number:.3f}"
-
-        cells = {
-            "method": name_of("method", NAMES),
+        cells: dict[str, Cell] = {
+            "method": name_of("method", LABELS),
             "post-hoc": mean_sd("posthoc_accuracy"),
-            "printed": in_paper,
+            "printed": lambda group: f"{printed[m]:.3f}" if (m := group[0]["method"]) in printed else NOTHING,
             "judge": mean_sd("judge_accuracy"),
-            "places": mean_sd("mask_only_accuracy"),
+            "index set": mean_sd("mask_only_accuracy"),
             "the rest": mean_sd("complement_accuracy"),
             "fit s": mean_sd("fit_seconds", digits=0),
             "s / 1,000": lambda group: (
-                f"{np.mean([1000 * r['explain_seconds'] / r['rows'] for r in group]):.3g}"
+                f"{np.mean([1e3 * r['explain_seconds'] / r['rows'] for r in group]):.3g}"
             ),
         }
         return Table.of(self.groups.values(), cells)
 
     def figure(self, *, title: str, chance: float) -> Figure:
         """Contenders by the share of answers that they keep."""
-        keys = {
-            "post-hoc": "posthoc_accuracy", "judge": "judge_accuracy", "places alone": "mask_only_accuracy"
-        }  # fmt: skip
-        methods = {
-            NAMES[method]: {name: group.mean(key) for name, key in keys.items()}
-            for method, group in self.groups.items()
-        }
+        keys = ("posthoc_accuracy", "judge_accuracy", "mask_only_accuracy")
+        methods = {LABELS[m]: [group.mean(key) for key in keys] for m, group in self.groups.items()}
         return plot_fidelity(
-            dict(sorted(methods.items(), key=lambda item: -item[1]["post-hoc"])),
+            dict(sorted(methods.items(), key=lambda item: -item[1][0])),
             title=title,
             chance=chance,
             inputs=self.inputs,
             caption="Dotted: chance. Post-hoc: the model on the selection. Judge: fitted on random subsets.\n"
-            f"Places alone: a logistic regression that sees which {self.features}, not what is in them.",
+            f"Index set: a logistic regression that sees which {self.features}, not what is in them.",
         )
 
     def caption(self) -> str:
         """What the columns are, and what is measured on fewer inputs."""
         whole = max(self.records.values("rows"))
-        fewer = {NAMES[r["method"]]: r["rows"] for r in self.records if r["rows"] < whole}
+        fewer = {LABELS[r["method"]]: r["rows"] for r in self.records if r["rows"] < whole}
         exceptions = "".join(f"; {name}: {rows:,}" for name, rows in fewer.items())
         counts = sorted({len(group) for group in self.groups.values()} - {1})
         seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "1"
         return (
-            "Printed: in the paper or in comments of its source. Places: a logistic regression that sees "
+            "Printed: in the paper or in comments of its source. Index set: a logistic regression that sees "
             f"which {self.features} were selected. The rest: the model on all but the selection. Fit s and "
             f"s / 1,000: seconds to learn, and to explain 1,000 {self.inputs}. Measured on {whole:,} test "
-            f"{self.inputs}{exceptions}. Mean ± standard deviation over {seeds} seed(s) where a method learns "
-            "or draws."
+            f"{self.inputs}{exceptions}. Mean ± standard deviation over {seeds} seed(s) where a method "
+            "learns or draws."
         )
 
     def chosen(self) -> str:
         """Which of our recipes is called l2x, in a sentence; empty in an unfinished run."""
         if self.recipe is None:
             return ""
-        return f"Ours is {RECIPES[self.recipe]}, the better one on validation {self.inputs}."
+        return f"l2x is {RECIPES[self.recipe]}, the better one on validation {self.inputs}."
 
     def percent(self, method: str, key: str = "posthoc_accuracy") -> str:
         return f"{100 * self.groups[method].mean(key):.1f} %"
+
+
+def introduction(first: Record, *, inputs: str, features: str, removed: str, of: str = "") -> list[str]:
+    """What is measured, and on what; `removed` is what stands in place of features that are not selected, and
+    `of` says which problem the first record is about."""
+    one = inputs.removesuffix("s")
+    return [
+        f"Post-hoc accuracy is the share of test {inputs} for which the model, shown only the selected "
+        f"{features} and {removed} elsewhere, gives the answer that it gives for the whole {one}. Selections "
+        "can reach it by making the model say the right thing without being why: the search per input, which "
+        "is told the answer, shows how far that goes. Therefore an independent judge stands beside it, a "
+        f"network fitted on random subsets of {inputs} that no explainer saw.",
+        f"Explainers learned from {first['train_rows']:,} training {inputs}{of}, the judge from others, and "
+        f"a third part chose between our recipes; nothing was chosen on test {inputs}. {measured_on(first)}",
+    ]
 
 
 def selection(record: Record, view: View, inputs: Any) -> Explanation:

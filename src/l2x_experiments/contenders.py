@@ -1,8 +1,8 @@
-"""Every method that experiments compare, by the name that its records carry: one line for each, in one table."""
+"""Every method that experiments compare, by the name that its records carry: one line each, in one table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -52,13 +52,11 @@ def ours(**options: Any) -> Learn:
     def learn(setting: Setting, seed: int) -> Explains:
         # With k = 1 the sum over all subsets is affordable, and has no noise.
         sampler = l2x.sampling.ExactSum() if setting.k == 1 else None
-        given = {
-            "features": setting.features,
-            "training": setting.plans.ours,
-            "sampler": sampler,
-            "seed": seed,
-        }
-        return l2x.Explainer(setting.black_box, setting.k, **(given | options)).fit(setting.train)
+        explainer = l2x.Explainer(
+            setting.black_box, setting.k, features=setting.features, sampler=sampler,
+            training=setting.plans.ours, seed=seed, **options,
+        )  # fmt: skip
+        return explainer.fit(setting.train)
 
     return learn
 
@@ -67,13 +65,16 @@ def papers(**options: Any) -> Learn:
     """The paper's recipe, with these options of `l2x.Explainer.paper`."""
 
     def learn(setting: Setting, seed: int) -> Explains:
-        given = {"features": setting.features, "training": setting.plans.paper, "seed": seed}
-        return l2x.Explainer.paper(setting.black_box, setting.k, **(given | options)).fit(setting.train)
+        explainer = l2x.Explainer.paper(
+            setting.black_box, setting.k, features=setting.features, training=setting.plans.paper, seed=seed,
+            **options,
+        )  # fmt: skip
+        return explainer.fit(setting.train)
 
     return learn
 
 
-def gradient(method: Any, *, absolute: bool = False) -> Learn:
+def white_box(method: Any, *, absolute: bool = False) -> Learn:
     """A method that looks inside the model: a network, or trees."""
     return lambda setting, _: method(
         setting.model, features=setting.features, magnitude=absolute or not setting.signed
@@ -124,7 +125,7 @@ def by_marginal(setting: Setting, seed: int) -> Explains:
     return baselines.ByMarginal(base, base.q_).fit(rows, setting.k)
 
 
-# A new contender is one line here; experiments that shall run it list its name, and pages show it wherever
+# A new contender is one line here; experiments that run it list its name, and pages show it wherever
 # there are records of it.
 CONTENDERS: dict[str, Contender] = {
     "search": Contender("search per input", search, "search"),
@@ -132,21 +133,21 @@ CONTENDERS: dict[str, Contender] = {
     "l2x-model": Contender("l2x, value = model", ours(value="model")),
     "l2x-surrogate": Contender("l2x, value = surrogate", ours(value="surrogate")),
     "paper": Contender("L2X, paper", papers()),
-    "taylor": Contender("Taylor", gradient(baselines.Taylor), "gradient"),
-    "deeplift": Contender("DeepLIFT", gradient(baselines.DeepLift), "gradient"),
-    "lrp": Contender("LRP", gradient(baselines.LRP), "gradient"),
+    "taylor": Contender("Taylor", white_box(baselines.Taylor), "gradient"),
+    "deeplift": Contender("DeepLIFT", white_box(baselines.DeepLift), "gradient"),
+    "lrp": Contender("LRP", white_box(baselines.LRP), "gradient"),
     "lime": Contender("LIME", sampling(baselines.Lime), "sampling"),
     "kernel_shap": Contender("Kernel SHAP", sampling(baselines.KernelShap), "sampling"),
-    "tree_shap": Contender("TreeSHAP", gradient(baselines.TreeShap)),
+    "tree_shap": Contender("TreeSHAP", white_box(baselines.TreeShap)),
     "saliency": Contender(
         "Saliency",
         lambda setting, _: baselines.Saliency(setting.model, features=setting.features),
         "gradient",
     ),
     "parzen": Contender("Parzen", parzen),
-    "taylor-absolute": Contender("Taylor, absolute", gradient(baselines.Taylor, absolute=True), "gradient"),
+    "taylor-absolute": Contender("Taylor, absolute", white_box(baselines.Taylor, absolute=True), "gradient"),
     "deeplift-absolute": Contender(
-        "DeepLIFT, absolute", gradient(baselines.DeepLift, absolute=True), "gradient"
+        "DeepLIFT, absolute", white_box(baselines.DeepLift, absolute=True), "gradient"
     ),
     "lime-absolute": Contender("LIME, absolute", sampling(baselines.Lime, absolute=True), "sampling"),
     "kernel_shap-absolute": Contender(
@@ -162,6 +163,10 @@ CONTENDERS: dict[str, Contender] = {
 }
 
 
-def labels(*first: str) -> dict[str, str]:
-    """{name: label} of every contender, in the order of showing: `first`, then the others as in the table."""
-    return {name: CONTENDERS[name].label for name in dict.fromkeys((*first, *CONTENDERS))}
+# In the order of showing.
+LABELS = {name: contender.label for name, contender in CONTENDERS.items()}
+
+
+def labels(first: Sequence[str]) -> dict[str, str]:
+    """The labels in another order: these first, then the others."""
+    return {name: LABELS[name] for name in dict.fromkeys((*first, *LABELS))}

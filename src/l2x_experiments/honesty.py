@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,17 +20,15 @@ import l2x
 from l2x.blackbox import as_black_box
 from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseName, invase
 from l2x.datasets.synthetic import SyntheticData, synthetic
+from l2x.errors import InputError
 from l2x.evaluation import exact_sets, false_discovery_rate, fit_judge, true_positive_rate
 from l2x.features.columns import Columns
-from l2x.foundations.arrays import Array
-from l2x.values import SubsetValue
-from l2x_experiments.budget import Budget
 from l2x_experiments.comparison import Comparison
 from l2x_experiments.contenders import learned
 from l2x_experiments.machine import measured_here, timed
 from l2x_experiments.records import Record
 from l2x_experiments.runner import Experiment, Job
-from l2x_experiments.setting import Setting
+from l2x_experiments.setting import Budget, Setting
 
 CARD_METHODS = ("l2x", "paper", "position", "prediction", "marginal")
 TRUTH_METHODS = ("l2x", "paper")
@@ -73,6 +70,8 @@ def experiment(
 ) -> Experiment:
     budget = QUICK if quick else FULL
     belongs = {"train_rows": budget.train_rows}
+    if unknown := sorted(set(sets or ()) - set(SETS)):
+        raise InputError(f"There is no set {unknown[0]!r}; choose among {', '.join(SETS)}.")
     jobs = card_jobs(budget, sets or list(SETS), seeds) + (truth_jobs(budget, seeds) if truth else [])
     return Experiment(
         "honesty",
@@ -123,19 +122,9 @@ def measure_all(jobs: Sequence[Job], budget: CardBudget) -> Iterator[Record]:
         yield {**job.key, **record(setting, job["method"], job["seed"]), **measured_here()}
 
 
-@dataclass(kw_only=True)
-class CardSetting(Setting):
-    """`probe_rows`: from which the card's probes learn; `truth`: the relevant features of each test row;
-    `exact`: P(y | x_S) itself."""
-
-    probe_rows: Any = None
-    truth: Array | None = None
-    exact: SubsetValue | None = None
-
-
 def card_setting(
     draw: Callable[..., SyntheticData | InvaseData], seed: int, budget: CardBudget, *, k: int | None = None
-) -> CardSetting:
+) -> Setting:
     """A synthetic set, whose true P(y|x) is explained; every part is a fresh draw."""
     train, others, test = (
         draw(n, seed=first + seed)
@@ -144,7 +133,7 @@ def card_setting(
         )
     )  # fmt: skip
     black_box, k, plans = as_black_box(train.model), k or train.k, budget.plans(Columns)
-    return CardSetting(
+    return Setting(
         black_box=black_box,
         k=k,
         train=train.X,
@@ -153,15 +142,15 @@ def card_setting(
         plans=plans,
         judge=fit_judge(black_box, others.X, k, training=plans.ours, seed=JUDGE_SEED + seed),
         truth=test.truth,
-        exact=test.model.conditional(rows=EXACT_ROWS, seed=JUDGE_SEED - 1),
+        conditional=lambda rows: test.model.conditional(rows=rows, seed=JUDGE_SEED - 1),
     )
 
 
-def of_comparison(setting: Comparison, *, probe_rows: int, test_rows: int) -> CardSetting:
+def of_comparison(setting: Comparison, *, probe_rows: int, test_rows: int) -> Setting:
     """A problem of `l2x reproduce mnist` or `imdb-words`: its model, its parts of the data, and its judge,
     which learned from other inputs than the explainers."""
     view = setting.features
-    return CardSetting(
+    return Setting(
         black_box=setting.black_box,
         k=setting.k,
         train=setting.train,
@@ -173,24 +162,24 @@ def of_comparison(setting: Comparison, *, probe_rows: int, test_rows: int) -> Ca
     )
 
 
-def three_or_eight(seed: int, budget: CardBudget) -> CardSetting:
+def three_or_eight(seed: int, budget: CardBudget) -> Setting:
     """MNIST, 3 against 8."""
     from l2x_experiments import mnist
 
-    setting = mnist.digits_setting(mnist.THREE_EIGHT, mnist.QUICK if budget.quick else mnist.FULL)
+    setting = mnist.set_up(mnist.THREE_EIGHT, mnist.QUICK if budget.quick else mnist.FULL)
     return of_comparison(setting, probe_rows=8000, test_rows=2000)
 
 
-def review_words(seed: int, budget: CardBudget) -> CardSetting:
+def review_words(seed: int, budget: CardBudget) -> Setting:
     """IMDB, ten words; few reviews, because cheating by prediction asks about each of 400 words."""
     from l2x_experiments import imdb
 
-    setting = imdb.reviews_setting("words", imdb.QUICK if budget.quick else imdb.FULL)
+    setting = imdb.set_up("words", imdb.QUICK if budget.quick else imdb.FULL)
     return of_comparison(setting, probe_rows=2000, test_rows=500)
 
 
 # Every set of the table: how a setting of it is made from a seed.
-SETS: dict[str, Callable[[int, CardBudget], CardSetting]] = {
+SETS: dict[str, Callable[[int, CardBudget], Setting]] = {
     "switch": partial(card_setting, partial(synthetic, "switch")),
     "syn4": partial(card_setting, partial(invase, "syn4")),
     "syn5": partial(card_setting, partial(invase, "syn5")),
@@ -204,7 +193,7 @@ SETS: dict[str, Callable[[int, CardBudget], CardSetting]] = {
 }
 
 
-def card_record(setting: CardSetting, method: str, seed: int) -> Record:
+def card_record(setting: Setting, method: str, seed: int) -> Record:
     """A report card, and the seconds it took, learning included."""
 
     def made() -> Record:
@@ -216,7 +205,7 @@ def card_record(setting: CardSetting, method: str, seed: int) -> Record:
             setting.k,
             name=method,
             truth=setting.truth,
-            exact=setting.exact,
+            exact=setting.conditional and setting.conditional(EXACT_ROWS),
             judge=setting.judge,
             training=setting.plans.ours,
             seed=seed,
@@ -227,10 +216,10 @@ def card_record(setting: CardSetting, method: str, seed: int) -> Record:
     return {**card, "seconds": seconds}
 
 
-def truth_setting(name: InvaseName, d: int, seed: int, budget: CardBudget) -> CardSetting:
+def truth_setting(name: InvaseName, d: int, seed: int, budget: CardBudget) -> Setting:
     train = invase(name, budget.train_rows or 0, d=d, seed=seed)
     test = invase(name, budget.test_rows or 0, d=d, seed=TEST_SEED + seed)
-    return CardSetting(
+    return Setting(
         black_box=as_black_box(train.model),
         k=train.k,
         train=train.X,
@@ -240,7 +229,7 @@ def truth_setting(name: InvaseName, d: int, seed: int, budget: CardBudget) -> Ca
     )
 
 
-def truth_record(setting: CardSetting, method: str, seed: int) -> Record:
+def truth_record(setting: Setting, method: str, seed: int) -> Record:
     """Rates against the truth, and the best that a perfect ranking reaches with this k."""
     explainer, truth = learned(setting, method, seed), setting.truth
     assert truth is not None

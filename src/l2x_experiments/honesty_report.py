@@ -11,13 +11,13 @@ from l2x_experiments.records import Record, Records
 from l2x_experiments.report import Report, measured_on
 from l2x_experiments.tables import Cell, Table, name_of
 
-LABELS = labels(*CARD_METHODS)
+LABELS = labels(CARD_METHODS)
 # What a line of a set's table says, and where its number stands in the cards.
 NUMBERS = {
-    "share told by the places": ("encoding", "share"),
+    "share told by the index set": ("encoding", "share"),
     "encode-meter, bits": ("encoding", "encode_meter"),
-    "own reader": ("encoding", "own_reader"),
-    "places alone": ("encoding", "mask_only"),
+    "own probe": ("encoding", "own_reader"),
+    "index set alone": ("encoding", "mask_only"),
     "the model, the rest removed": ("fidelity", ""),  # the view's own way of removing
     "judge": ("judge", "selection"),
     "bits captured": ("information", "captured"),
@@ -55,8 +55,8 @@ def report(records: Records) -> Report:
         text = (
             "Code variant of the formulas; the true P(y|x) is explained. In Syn4 and Syn5 rows have 3 or 5 "
             "relevant features, and k is 4, their mean: best TPR and FDR are what a perfect ranking reaches "
-            "with this k. TPR at true size takes as many features as the row truly has; FDR is then one minus "
-            "that."
+            "with this k. TPR at true size takes as many features as the row truly has; FDR is then one "
+            "minus that."
         )
         page.add("INVASE's sets", [text], table=truth_table(truths))
     page.markdown = page.tables_markdown()
@@ -104,10 +104,10 @@ def caption(cards: Records) -> str:
     first = cards[0]
     return (
         f"{len(cards.distinct('seed'))} seed(s), k = {first['k']} of {first['features']} features, "
-        f"{first['rows']:,} rows. There are {mean('information', 'available')} bits to know; the most frequent "
-        f"class has {mean('encoding', 'majority')}; with everything selected the judge misses "
-        f"{mean('encoding', 'missed')} bits. Share: what the places tell of all there is to know. Own reader: "
-        "a predictor fitted on the method's own selections, a naive measure that a code raises."
+        f"{first['rows']:,} rows. There are {mean('information', 'available')} bits to know; the most "
+        f"frequent class has {mean('encoding', 'majority')}; with everything selected the judge misses "
+        f"{mean('encoding', 'missed')} bits. Share: what the index set tells of all there is to know. Own "
+        "probe: a predictor fitted on the method's own selections, a naive measure that a code raises."
     )
 
 
@@ -148,8 +148,8 @@ def truth_table(truths: Records) -> Table:
 def introduction(first: Record) -> list[str]:
     return [
         "Post-hoc accuracy can be gamed: a selection may pass the answer in which features it selects. Each "
-        "card fits an independent judge and two readers of the selections; what the reader of the real "
-        "selections knows more than the reader of the dealt ones is the code, as a share of all there is to "
+        "card fits an independent judge and two probes of the selections; what the probe of the real "
+        "selections knows beyond the probe of the shuffled ones is the code, as a share of all there is to "
         "know about the model's answer. Above 3 % (dashed), with 95 % confidence and beyond what the judge "
         "itself misses, the card says that it encodes.",
         f"Explainers learned from {first['train_rows']:,} fresh rows of each synthetic set. "

@@ -6,10 +6,11 @@ from l2x.datasets.imdb import imdb
 from l2x.plots.report import SafeHtml
 from l2x.plots.texts import verdict_table
 from l2x_experiments.black_boxes.reviews import Problem
-from l2x_experiments.comparison_report import NAMES, Methods, selection, with_examples
+from l2x_experiments.comparison_report import Methods, introduction, selection, with_examples
+from l2x_experiments.contenders import LABELS
 from l2x_experiments.imdb import VIEWS
 from l2x_experiments.records import Record, Records
-from l2x_experiments.report import Report, measured_on
+from l2x_experiments.report import Report
 
 # In the paper's Table 3 and, for the methods it is compared with, in comments of its source.
 PRINTED: dict[Problem, dict[str, float]] = {
@@ -35,7 +36,8 @@ def report(records: Records) -> Report:
         for method, whose in (("l2x", "ours"), ("paper", "the paper's recipe"))
         if method in methods.groups
     ]
-    page.add("", introduction(records[0], problem), facts=facts)
+    text = introduction(records[0], inputs="reviews", features=problem, removed="padding")
+    page.add("", text, facts=facts)
     verb = "keeps" if problem == "sentences" else "keep"
     figure = methods.figure(title=f"How much of the model's answer {KEPT[problem]} {verb}", chance=0.5)
     page.add(
@@ -46,21 +48,9 @@ def report(records: Records) -> Report:
         caption=methods.caption(),
     )
     for record in with_examples(records, SHOWN):
-        heading = f"What was selected: {NAMES[record['method']]}"
+        heading = f"What was selected: {LABELS[record['method']]}"
         page.add(heading, html=SafeHtml(example_table(record, problem)))
     return page
-
-
-def introduction(first: Record, problem: Problem) -> list[str]:
-    return [
-        "Post-hoc accuracy is the share of test reviews for which the model, shown only the selected "
-        f"{problem} and padding elsewhere, gives the answer that it gives for the whole review. Selections can "
-        "reach it by making the model say the right thing without being why: the search per review, which is "
-        "told the answer, shows how far that goes. Therefore an independent judge stands beside it, a network "
-        "fitted on random subsets of reviews that no explainer saw.",
-        f"Explainers learned from {first['train_rows']:,} of the training reviews, the judge from others, and "
-        "a third part chose between our recipes; nothing was chosen on test reviews. " + measured_on(first),
-    ]
 
 
 def _about(methods: Methods, problem: Problem) -> str:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from l2x.datasets.mnist import mnist
 from l2x.features.patches import Patches
 from l2x.plots.images import plot_images
-from l2x_experiments.comparison_report import NAMES, Methods, selection, with_examples
+from l2x_experiments.comparison_report import Methods, introduction, selection, with_examples
+from l2x_experiments.contenders import LABELS
 from l2x_experiments.mnist import ALL_DIGITS, THREE_EIGHT, digits_name
 from l2x_experiments.records import Record, Records
-from l2x_experiments.report import Report, measured_on
+from l2x_experiments.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 # 0.958 is in the paper's Table 3; the others are in comments of its source.
 PRINTED = {"paper": 0.958, "taylor": 0.941, "saliency": 0.759, "kernel_shap": 0.631, "lime": 0.581}
 SHOWN = ("l2x", "l2x-surrogate", "paper", "taylor", "search")
+WORDS = {"inputs": "images", "features": "patches"}
 
 
 def report(records: Records) -> Report:
@@ -26,10 +28,8 @@ def report(records: Records) -> Report:
         title="Which four patches made it a 3?",
         subtitle="Section 4.3 of Learning to Explain: MNIST, k = 4 of 49 patches of 4 x 4 pixels",
     )
-    problems = [
-        Methods(group, inputs="images", features="patches")
-        for group in records.groups(digits=[list(THREE_EIGHT), list(ALL_DIGITS)])
-    ]
+    orders = [list(THREE_EIGHT), list(ALL_DIGITS)]
+    problems = [Methods(group, **WORDS) for group in records.groups(digits=orders)]
     facts = []
     for methods in problems:
         if "l2x" in methods.groups:
@@ -38,7 +38,7 @@ def report(records: Records) -> Report:
             facts.append(
                 (methods.percent("l2x", "judge_accuracy"), "the same answer by an independent judge")
             )
-    page.add("", introduction(records[0]), facts=facts)
+    page.add("", introduction(records[0], removed="black", of=" of 3 and 8", **WORDS), facts=facts)
     for methods in problems:
         _add_problem(page, methods)
     return page
@@ -57,40 +57,24 @@ def _add_problem(page: Report, methods: Methods) -> None:
         figures={f"accuracy-{tag}": figure},
         caption=methods.caption(),
     )
-    examples = {
-        f"examples-{tag}-{record['method']}": example_figure(record)
-        for record in with_examples(methods.records, SHOWN)
-    }
-    page.add(f"What was selected: {name}", figures=examples)
+    examples = with_examples(methods.records, SHOWN)
+    figures = {f"examples-{tag}-{record['method']}": example_figure(record) for record in examples}
+    page.add(f"What was selected: {name}", figures=figures)
 
 
 def example_figure(record: Record) -> Figure:
     """The paper's figure, from the selections that the record holds."""
     data = mnist(tuple(record["digits"]), split="test", progress=False)
     view = Patches(record["patch"]).fit(data.X[:1])
-    title = f"{NAMES[record['method']]}: {digits_name(record['digits'])}"
+    title = f"{LABELS[record['method']]}: {digits_name(record['digits'])}"
     return plot_images(selection(record, view, data.X[record["example_rows"]]), title=title)
-
-
-def introduction(first: Record) -> list[str]:
-    return [
-        "Post-hoc accuracy is the share of test images for which the model, shown only the selected patches "
-        "and black elsewhere, gives the answer that it gives for the whole image. It can be reached by patches "
-        "that make the model say the right thing without being why: the search per image, which is told the "
-        "answer, shows how far that goes. Therefore an independent judge stands beside it, a network fitted on "
-        "random subsets of images that no explainer saw.",
-        f"Explainers learned from {first['train_rows']:,} training images of 3 and 8, the judge from others, "
-        "and a third part chose between our recipes; nothing was chosen on test images. "
-        + measured_on(first),
-    ]
 
 
 def _about(methods: Methods) -> str:
     return (
         f"The model is right on {100 * methods.records[0]['model_accuracy']:.2f} % of the test images. "
-        f"{methods.chosen()} "
-        "Taylor, DeepLIFT, LIME and Kernel SHAP rank patches by how much they speak for the class that the "
-        "model predicted, as the search does: they are told the answer, and L2X is not. Their absolute "
-        "versions rank by how much patches speak for or against it. LIME and Kernel SHAP ask the model a "
-        "thousand times or more per image, so they explain fewer."
+        f"{methods.chosen()} Taylor, DeepLIFT, LIME and Kernel SHAP rank patches by how much they speak for "
+        "the class that the model predicted, as the search does: they are told the answer, and L2X is not. "
+        "Their absolute versions rank by how much patches speak for or against it. LIME and Kernel SHAP ask "
+        "the model a thousand times or more per image, so they explain fewer."
     )

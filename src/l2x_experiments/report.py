@@ -45,7 +45,7 @@ class Report:
                 heading,
                 text,
                 facts=facts,
-                table=table and table.html,
+                table=None if table is None else (table.columns, table.rows),
                 figures=list(figures.values()),
                 caption=caption,
                 html=html,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -62,17 +61,13 @@ class Experiment:
     derive: Callable[[list[Record]], list[Record]] | None = None
     belongs: Mapping[str, Any] = field(default_factory=dict)
 
-    def records(self, folder: Path) -> Records:
-        """What its file in `folder` holds so far."""
-        return Records.load(folder / f"{self.name}.json")
-
 
 def run(experiment: Experiment, folder: Path, *, processes: int = 1, progress: bool = True) -> Records:
     """Do the jobs that are still to do; returns the records of this run's budget, old and new.
 
     Each record is written as it comes; with several processes, when its group is done.
     """
-    records = experiment.records(folder)
+    records = Records.load(folder / f"{experiment.name}.json")
     todo = [job for job in experiment.jobs if not records.has(**job.key)]
     groups: dict[Hashable, list[Job]] = {}
     for job in todo:
@@ -102,10 +97,10 @@ Measured = Iterator[tuple[Sequence[Job], Sequence[Record]]]
 
 
 def _in_this_process(experiment: Experiment, groups: Sequence[Sequence[Job]], _: int) -> Measured:
-    with _threads(THREADS):
-        for jobs in groups:
-            for record in experiment.measure(jobs):
-                yield jobs, [record]
+    torch.set_num_threads(THREADS)
+    for jobs in groups:
+        for record in experiment.measure(jobs):
+            yield jobs, [record]
 
 
 def _in_processes(experiment: Experiment, groups: Sequence[Sequence[Job]], processes: int) -> Measured:
@@ -125,13 +120,3 @@ def _in_processes(experiment: Experiment, groups: Sequence[Sequence[Job]], proce
 
 def _listed(measure: Callable[[Sequence[Job]], Iterable[Record]], jobs: Sequence[Job]) -> list[Record]:
     return list(measure(jobs))
-
-
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

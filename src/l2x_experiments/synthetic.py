@@ -20,16 +20,14 @@ from l2x.blackbox import as_black_box
 from l2x.datasets.synthetic import SETS, SetName, SyntheticData, Variant, synthetic
 from l2x.evaluation import exact_sets, information, median_rank, true_positive_rate
 from l2x.features.columns import Columns
-from l2x.foundations.arrays import Array
 from l2x.values import ConditionalModel
 from l2x_experiments.black_boxes.columns import train_network
-from l2x_experiments.budget import Budget
 from l2x_experiments.comparison import ranked
 from l2x_experiments.contenders import CONTENDERS, learned
 from l2x_experiments.machine import measured_here, timed
 from l2x_experiments.records import Record
 from l2x_experiments.runner import Experiment, Job, only_methods
-from l2x_experiments.setting import Setting
+from l2x_experiments.setting import Budget, Setting
 
 ModelName = Literal["true", "network"]
 
@@ -126,7 +124,6 @@ class SyntheticSetting(Setting):
 
     problem: Problem
     budget: SyntheticBudget
-    truth: Array
     accuracy: float | None
     bayes_accuracy: float
 
@@ -170,6 +167,7 @@ def measure(setting: SyntheticSetting, method: str) -> Record:
     between = asked.rows
     explanation, seconds = timed(lambda: ranked(explainer.explain(X, k)))
     after = asked.rows
+    assert setting.truth is not None
     truth = setting.truth[: len(X)]
     ranks = median_rank(explanation, truth)
     return {

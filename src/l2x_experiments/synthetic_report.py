@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from l2x_experiments.report import Report, measured_on
 from l2x_experiments.synthetic import METHODS
 from l2x_experiments.tables import Cell, Table, mean_sd, name_of
 
+T = TypeVar("T")
+
 TITLES: Mapping[str, str] = {
     "xor": "XOR",
     "orange_skin": "Orange skin",
@@ -24,7 +26,7 @@ TITLES: Mapping[str, str] = {
     "switch": "Switch",
 }
 # In the order of the paper's figures, then what it only tabulates, then controls, which have no times.
-LABELS = labels(*METHODS["network"])
+LABELS = labels(METHODS["network"])
 CONTROLS = ("global", "random")
 # XOR and orange skin are the same in both variants.
 COLUMNS = [(name, "code") for name in SETS] + [(name, "paper") for name in ("nonlinear_additive", "switch")]
@@ -73,15 +75,16 @@ def _add_model(page: Report, records: Records) -> None:
     variant, model = records[0]["variant"], records[0]["model"]
     what, seeds = MODEL_NAMES[model], len(records.distinct("seed"))
     where = f"{VARIANT_NOTE[variant]}; {what}; {seeds} seed(s)"
+    without_controls = Records(record for record in records if record["method"] not in CONTROLS)
     ranks = plot_ranks(
-        rank_panels(records),
+        panels(records, ranks_of),
         {TITLES[name]: (RELEVANT[name] + 1) / 2 for name in SETS},
         title=f"Median ranks of the true features ({variant})",
         caption=f"{where}. Red: median, dotted blue: mean, dotted green: optimum; lower is better. "
         "Whiskers: 5 and 95 %.",
     )
     times = plot_times(
-        time_panels(records),
+        panels(without_controls, times_of),
         title=f"Clock time for 10,000 rows ({variant})",
         caption=f"{where}. Log scale; translucent: training. {_extrapolated(records)}",
     )
@@ -169,36 +172,38 @@ def _text(value: str | bool | float | None) -> str:
     return NOTHING if value is None else value if isinstance(value, str) else f"{value:.4g}"
 
 
-def rank_panels(records: Records) -> dict[str, dict[str, tuple[list[float], float]]]:
-    """Quantiles and means of median ranks, averaged over seeds, for `plot_ranks`."""
-    panels: dict[str, dict[str, Any]] = {title: {} for title in TITLES.values()}
-    for group in records.groups(set=SETS, method=LABELS):
-        quantiles = np.mean(group.values("median_rank_quantiles"), axis=0).tolist()
-        row = (quantiles, group.mean("median_rank_mean"))
-        panels[TITLES[group[0]["set"]]][LABELS[group[0]["method"]]] = row
-    return panels
+def panels(records: Records, numbers: Callable[[Records], T]) -> dict[str, dict[str, T]]:
+    """{set: {method: its numbers}}, for the figures."""
+    return {
+        TITLES[name]: {
+            LABELS[group[0]["method"]]: numbers(group)
+            for group in records.select(set=name).groups(method=LABELS)
+        }
+        for name in SETS
+    }
 
 
-def time_panels(records: Records) -> dict[str, dict[str, tuple[float, float]]]:
-    """Seconds of explaining 10,000 rows and of training, averaged over seeds, for `plot_times`."""
-    panels: dict[str, dict[str, Any]] = {title: {} for title in TITLES.values()}
-    timed = [method for method in LABELS if method not in CONTROLS]
-    for group in records.groups(set=SETS, method=timed):
-        row = (10_000 * per_row(group), group.mean("fit_seconds"))
-        panels[TITLES[group[0]["set"]]][LABELS[group[0]["method"]]] = row
-    return panels
+def ranks_of(group: Records) -> tuple[list[float], float]:
+    """Quantiles and mean of the median ranks, averaged over seeds."""
+    quantiles = np.mean(group.values("median_rank_quantiles"), axis=0)
+    return quantiles.tolist(), group.mean("median_rank_mean")
+
+
+def times_of(group: Records) -> tuple[float, float]:
+    """Seconds of explaining 10,000 rows, and of training."""
+    return 10_000 * per_row(group), group.mean("fit_seconds")
 
 
 def introduction(records: Records) -> list[str]:
     first = records[0]
     return [
-        f"Each method explains {first['test_rows']:,} fresh rows; those that ask the model thousands of times "
-        "per row explain fewer, and their time is extrapolated. The number of selected features is the number "
-        f"of true ones. Learning methods saw {first['train_rows']:,} training rows; nothing was chosen on "
-        "test rows.",
+        f"Each method explains {first['test_rows']:,} fresh rows; those that ask the model thousands of "
+        "times per row explain fewer, and their time is extrapolated. The number of selected features is the "
+        f"number of true ones. Learning methods saw {first['train_rows']:,} training rows; nothing was "
+        "chosen on test rows.",
         "Bits: H(Y) minus the cross-entropy of P_m(Y | x_S), which is exact up to Monte Carlo error because "
-        "the features are independent. Median rank is lenient - ranks 1, 2, 3, 9 have the optimal median - so "
-        "the share of exact sets stands beside it. XOR and orange skin have one formula in both variants: "
+        "the features are independent. Median rank is lenient - ranks 1, 2, 3, 9 have the optimal median - "
+        "so the share of exact sets stands beside it. XOR and orange skin have one formula in both variants: "
         "measured once, listed under both.",
         measured_on(first),
     ]

@@ -45,11 +45,6 @@ class Table:
             table.add_row(*row)
         return table
 
-    @property
-    def html(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """As a `Section` of a page takes it."""
-        return self.columns, self.rows
-
 
 def name_of(key: str, names: Mapping[str, str]) -> Cell:
     """What a group is called, by one of its entries."""

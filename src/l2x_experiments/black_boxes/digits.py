@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from l2x.datasets.mnist import ImageData
 from l2x.networks.patches import channels_last
-from l2x_experiments.black_boxes.training import epochs_of, train_classifier
-from l2x_experiments.cache import fingerprint, remembered
+from l2x_experiments.black_boxes.training import Trained, cached_classifier
+from l2x_experiments.cache import fingerprint
 
-BATCH, RATE = 64, 3e-3
+NETWORK = {"filters": [8, 16], "kernel": 5}  # for the key
 
 
 class DigitNetwork(nn.Sequential):
@@ -24,17 +21,9 @@ class DigitNetwork(nn.Sequential):
     """
 
     def __init__(self, classes: int) -> None:
-        super().__init__(
-            Brightness(),
-            nn.Conv2d(1, 8, 5),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(8, 16, 5),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(16 * 4 * 4, classes),
-        )
+        first = (Brightness(), nn.Conv2d(1, 8, 5), nn.ReLU(), nn.MaxPool2d(2))  # (n, 8, 12, 12)
+        second = (nn.Conv2d(8, 16, 5), nn.ReLU(), nn.MaxPool2d(2))  # (n, 16, 4, 4)
+        super().__init__(*first, *second, nn.Flatten(), nn.Linear(16 * 4 * 4, classes))
         channels_last(self)
 
 
@@ -45,35 +34,15 @@ class Brightness(nn.Module):
         return x[:, None] / 255
 
 
-def network_key(data: ImageData, *, seed: int, epochs: int) -> Mapping[str, Any]:
-    """What the weights depend on."""
-    return {
-        "data": fingerprint([data.X.tobytes(), data.y.tobytes()]),
-        "digits": list(data.digits),
-        "network": {"convolutions": [8, 16], "kernel": 5},
-        "seed": seed,
-        "epochs": epochs,
-        "batch_size": BATCH,
-        "learning_rate": RATE,
-    }
-
-
-def digit_network(data: ImageData, *, seed: int = 0, epochs: int = 8) -> nn.Module:
+def digit_network(data: ImageData, *, epochs: int = 8) -> Trained:
     """The network for these images, trained now or taken from the cache."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        network = DigitNetwork(len(data.digits))
-
-    def train() -> nn.Module:
-        return train_classifier(
-            network,
-            torch.from_numpy(data.X.copy()),
-            torch.from_numpy(data.y),
-            epochs_of(len(data), BATCH, epochs, generator),
-            steps=epochs * (len(data) // BATCH),
-            optimizer=torch.optim.Adam(network.parameters(), lr=RATE),
-        )
-
     name = f"digits-{''.join(map(str, data.digits))}"
-    return remembered(name, network_key(data, seed=seed, epochs=epochs), network, train)
+    key = {"data": fingerprint(data.X, data.y), "digits": data.digits, "network": NETWORK}
+    return cached_classifier(
+        name,
+        key,
+        lambda: DigitNetwork(len(data.digits)),
+        lambda _: (torch.from_numpy(data.X.copy()), torch.from_numpy(data.y)),
+        epochs=epochs,
+        rate=3e-3,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -14,14 +14,12 @@ from l2x.features.vocabulary import PAD
 from l2x.foundations.arrays import Array
 from l2x.networks.patches import in_chunks
 from l2x.networks.words import WindowConvolution, WordEmbedding
-from l2x_experiments.black_boxes.training import epochs_of, train_classifier
-from l2x_experiments.cache import fingerprint, remembered
+from l2x_experiments.black_boxes.training import SEED, Trained, cached_classifier
+from l2x_experiments.cache import fingerprint
 
 Problem = Literal["words", "sentences"]
 Vectors = Callable[[], tuple[Sequence[str], Array]]
 
-SEED, BATCH = 0, 64
-RATES: dict[Problem, float] = {"words": 1e-3, "sentences": 2e-3}
 # Options of the two classes below, as the paper has them.
 NETWORKS: dict[Problem, dict[str, Any]] = {
     "words": {"width": 50, "filters": 250, "dropout": 0.2},
@@ -95,48 +93,27 @@ def last_state(lstm: nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
 
 def review_network(
     problem: Problem, view: TextView, texts: Sequence[str], labels: Array, *, epochs: int, vectors: Vectors
-) -> nn.Module:
+) -> Trained:
     """The network of one of the problems, trained now or taken from the cache; `vectors` gives words and the
     vectors that the sentence network begins with."""
-    vocabulary, rate = view.vocabulary_, RATES[problem]
-    with torch.random.fork_rng():
-        torch.manual_seed(SEED)  # of the first weights
-        build = WordNetwork if problem == "words" else SentenceNetwork
-        network: nn.Module = build(len(vocabulary), **NETWORKS[problem])
+    vocabulary, options = view.vocabulary_, NETWORKS[problem]
 
-    def train() -> nn.Module:
+    def data(network: nn.Module) -> tuple[Tensor, Tensor]:
         if isinstance(network, SentenceNetwork):
             network.embedding.weight.data[2:] = pretrained(vocabulary, *vectors())[2:]
-        with torch.random.fork_rng():
-            torch.manual_seed(SEED)  # of the dropout
-            return train_classifier(
-                network,
-                view.ids(texts),
-                torch.from_numpy(labels),
-                epochs_of(len(texts), BATCH, epochs, torch.Generator().manual_seed(SEED)),
-                steps=epochs * (len(texts) // BATCH),
-                optimizer=torch.optim.Adam(network.parameters(), lr=rate, fused=True),
-                warm_up=0.1,
-                clip=1.0,
-                label=f"network of {problem}",
-            )
+        return view.ids(texts), torch.from_numpy(labels)
 
-    return remembered(
-        f"reviews-{problem}", network_key(problem, texts, labels, epochs=epochs), network, train
+    return cached_classifier(
+        f"reviews-{problem}",
+        {"data": fingerprint(texts, labels), "vocabulary": fingerprint(vocabulary), "network": options},
+        lambda: (WordNetwork if problem == "words" else SentenceNetwork)(len(vocabulary), **options),
+        data,
+        epochs=epochs,
+        rate=1e-3 if problem == "words" else 2e-3,
+        warm_up=0.1,
+        clip=1.0,
+        fused=True,
     )
-
-
-def network_key(problem: Problem, texts: Sequence[str], labels: Array, *, epochs: int) -> Mapping[str, Any]:
-    """What the weights depend on."""
-    return {
-        "data": fingerprint([*(text.encode() for text in texts), labels.tobytes()]),
-        "problem": problem,
-        "network": NETWORKS[problem],
-        "seed": SEED,
-        "epochs": epochs,
-        "batch_size": BATCH,
-        "learning_rate": RATES[problem],
-    }
 
 
 def pretrained(vocabulary: Sequence[str], words: Sequence[str], vectors: Array) -> Tensor:

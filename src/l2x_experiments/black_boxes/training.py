@@ -1,13 +1,24 @@
-"""One training loop for all black boxes: hard labels, as a practitioner has them, and a one-cycle schedule."""
+"""One training loop for all black boxes: on labels, as a practitioner has them, with a one-cycle schedule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from l2x.foundations.progress import progress_bar
+from l2x_experiments.cache import Key, remembered
+
+SEED, BATCH = 0, 64
+
+
+class Trained(NamedTuple):
+    """A network, and what its weights depend on."""
+
+    network: nn.Module
+    key: Key
 
 
 def train_classifier(
@@ -44,8 +55,37 @@ def train_classifier(
     return network.eval().requires_grad_(requires_grad=False)
 
 
-def epochs_of(n: int, size: int, epochs: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Row numbers in whole batches, shuffled anew in each epoch."""
-    per_epoch = n // size
-    for _ in range(epochs):
-        yield from torch.randperm(n, generator=generator)[: per_epoch * size].view(-1, size)
+def cached_classifier(
+    name: str,
+    key: Key,
+    build: Callable[[], nn.Module],
+    data: Callable[[nn.Module], tuple[Tensor, Tensor]],
+    *,
+    epochs: int,
+    rate: float,
+    warm_up: float = 0.3,
+    clip: float | None = None,
+    fused: bool = False,
+) -> Trained:
+    """The network that `build` makes, trained now by Adam on the inputs and labels of `data`, or taken from
+    the cache. `key` is of the data and the network; what training depends on is added here."""
+    key = {**key, "seed": SEED, "epochs": epochs, "batch_size": BATCH, "learning_rate": rate}
+    key |= {"warm_up": warm_up, "clip": clip}
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)  # of the first weights
+        network = build()
+
+    def train() -> nn.Module:
+        inputs, labels = data(network)
+        generator, per_epoch = torch.Generator().manual_seed(SEED), len(inputs) // BATCH
+        orders = (torch.randperm(len(inputs), generator=generator) for _ in range(epochs))
+        batches = (rows for order in orders for rows in order[: per_epoch * BATCH].view(-1, BATCH))
+        optimizer = torch.optim.Adam(network.parameters(), lr=rate, fused=fused)
+        with torch.random.fork_rng():
+            torch.manual_seed(SEED)  # of the dropout
+            return train_classifier(
+                network, inputs, labels, batches, steps=epochs * per_epoch, optimizer=optimizer,
+                warm_up=warm_up, clip=clip, label=name,
+            )  # fmt: skip
+
+    return Trained(remembered(name, key, network, train), key)

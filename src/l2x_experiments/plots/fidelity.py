@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from l2x.plots.style import ACCENT, GRID, INK, MUTED, SECOND, SOFT, new_figure, note, style
@@ -10,32 +10,24 @@ from l2x.plots.style import ACCENT, GRID, INK, MUTED, SECOND, SOFT, new_figure, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Measures in the order of drawing: what the model, the judge and the places alone say.
-LOOK = {"post-hoc": (ACCENT, "o", 62), "judge": (SECOND, "D", 34), "places alone": (SOFT, "s", 30)}
+# In the order of drawing: what the model, the judge and the index set alone say.
+LOOK = {"post-hoc": (ACCENT, "o", 62), "judge": (SECOND, "D", 34), "index set alone": (SOFT, "s", 30)}
 
 
 def plot_fidelity(
-    methods: Mapping[str, Mapping[str, float]],
-    *,
-    title: str,
-    caption: str = "",
-    chance: float | None = None,
-    inputs: str = "inputs",
+    methods: Mapping[str, Sequence[float]], *, title: str, caption: str, chance: float, inputs: str
 ) -> Figure:
-    """{method: {"post-hoc": accuracy, "judge": accuracy, "places alone": accuracy}}, the first on top."""
+    """{method: its accuracies, in the order of LOOK}, the first on top; `inputs` in the plural."""
     with style():
         figure, (axes,) = new_figure(1.3 + 0.27 * len(methods), title=title)
-        for place, measures in enumerate(methods.values()):
-            known = [measures[name] for name in LOOK if name in measures]
-            axes.hlines(place, min(known), max(known), color=GRID, linewidth=2, zorder=1)
-        for name, (colour, marker, size) in LOOK.items():
-            points = [(m[name], place) for place, m in enumerate(methods.values()) if name in m]
-            if points:
-                x, y = zip(*points, strict=True)
-                axes.scatter(x, y, color=colour, marker=marker, s=size, zorder=3, label=name)
-        if chance is not None:
-            axes.axvline(chance, color=MUTED, linewidth=1, linestyle=(0, (2, 2)), zorder=0)
-        axes.set_yticks(range(len(methods)), list(methods))
+        positions = range(len(methods))
+        for position, values in enumerate(methods.values()):
+            axes.hlines(position, min(values), max(values), color=GRID, linewidth=2, zorder=1)
+        for i, (name, (colour, marker, size)) in enumerate(LOOK.items()):
+            values = [accuracies[i] for accuracies in methods.values()]
+            axes.scatter(values, positions, color=colour, marker=marker, s=size, zorder=3, label=name)
+        axes.axvline(chance, color=MUTED, linewidth=1, linestyle=(0, (2, 2)), zorder=0)
+        axes.set_yticks(positions, list(methods))
         axes.set_ylim(len(methods) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.spines["left"].set_visible(False)
