@@ -17,7 +17,8 @@ from l2x_experiments.runner import Experiment
 from l2x_experiments.setting import Budget
 
 K, SIZE = 4, 4
-THREE_EIGHT, ALL_DIGITS = (3, 8), tuple(range(10))
+THREE_EIGHT = [3, 8]
+PROBLEMS = [THREE_EIGHT, list(range(10))]
 # Of the search per image, the second and third round let it take back what it chose first; 1,000 samples are
 # lime_image's default.
 OPTIONS = {"Greedy search": {"rounds": 3}, "LIME": {"samples": 1000}}
@@ -36,7 +37,7 @@ def experiment(*, quick: bool = False, seeds: int = 3, only: Sequence[str] | Non
     return comparison.experiment(
         "mnist",
         "digits",
-        [list(THREE_EIGHT), list(ALL_DIGITS)],
+        PROBLEMS,
         partial(set_up, budget=QUICK if quick else FULL),
         seeds=seeds,
         only=only,

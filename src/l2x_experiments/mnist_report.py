@@ -9,7 +9,7 @@ from l2x.features.patches import Patches
 from l2x.plots.images import plot_images
 from l2x_experiments.comparison_report import Methods, introduction, selection, with_examples
 from l2x_experiments.contenders import LABELS
-from l2x_experiments.mnist import ALL_DIGITS, THREE_EIGHT, digits_name
+from l2x_experiments.mnist import PROBLEMS, THREE_EIGHT, digits_name
 from l2x_experiments.records import Record, Records
 from l2x_experiments.report import Report
 
@@ -28,8 +28,7 @@ def report(records: Records) -> Report:
         title="Which four patches made it a 3?",
         subtitle="Section 4.3 of Learning to Explain: MNIST, k = 4 of 49 patches of 4 x 4 pixels",
     )
-    orders = [list(THREE_EIGHT), list(ALL_DIGITS)]
-    problems = [Methods(group, **WORDS) for group in records.groups(digits=orders)]
+    problems = [Methods(group, **WORDS) for group in records.groups(digits=PROBLEMS)]
     facts = []
     for methods in problems:
         if "l2x" in methods.groups:
@@ -53,7 +52,7 @@ def _add_problem(page: Report, methods: Methods) -> None:
     page.add(
         name[0].upper() + name[1:],
         [_about(methods)],
-        table=methods.table(PRINTED if tuple(digits) == THREE_EIGHT else {}),
+        table=methods.table(PRINTED if digits == THREE_EIGHT else {}),
         figures={f"accuracy-{tag}": figure},
         caption=methods.caption(),
     )

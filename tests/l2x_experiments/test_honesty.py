@@ -48,7 +48,7 @@ def test_the_command(tmp_path: Path) -> None:
     command = ["reproduce", "honesty", "--quick", "--no-truth", "--folder", str(tmp_path), "--set"]
     done = CliRunner().invoke(app, [*command, "syn4"])
     assert done.exit_code == 0, done.output
-    assert "encode-meter" in done.output
+    assert "Syn4" in done.output
     wrong = CliRunner().invoke(app, [*command, "syn9"])
     assert wrong.exit_code == 1
     assert "no set 'syn9'; choose among switch, syn4" in " ".join(wrong.output.split())

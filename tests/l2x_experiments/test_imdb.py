@@ -44,7 +44,7 @@ def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (imdb, imdb_report):
         monkeypatch.setattr(module, "imdb", small)
     monkeypatch.setattr(imdb, "glove", vectors)
-    short = {"value_steps": 3, "selector_steps": 3, "paper_steps": 3, "model_steps": 50}
+    short = {"value_steps": 3, "selector_steps": 3, "paper_steps": 3, "model_steps": 12}
     monkeypatch.setattr(imdb, "QUICK", replace(imdb.QUICK, search_rows=4, sampling_rows=2, **short))
 
 

@@ -31,7 +31,7 @@ def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
     mnist._set_up.cache_clear()
     for module in (mnist, mnist_report):
         monkeypatch.setattr(module, "mnist", enlarged)
-        monkeypatch.setattr(module, "ALL_DIGITS", mnist.THREE_EIGHT)
+        monkeypatch.setattr(module, "PROBLEMS", [mnist.THREE_EIGHT])
     short = {"value_steps": 3, "selector_steps": 3, "paper_steps": 3, "model_steps": 6}
     monkeypatch.setattr(mnist, "QUICK", replace(mnist.QUICK, search_rows=4, sampling_rows=2, **short))
 
