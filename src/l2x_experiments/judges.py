@@ -7,16 +7,16 @@ from typing import Any
 from torch import nn
 
 from l2x.blackbox import BlackBox
+from l2x.conditional import FittedQ, NetworkQ
 from l2x.evaluation import fit_judge
 from l2x.explanation import Explanation
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Categorical
 from l2x.training import TrainingPlan
-from l2x.values import FittedValue, NetworkValue
 from l2x_experiments.cache import Key, fingerprint, remembered, value_key
 
-Judge = FittedValue
+Judge = FittedQ
 
 
 def cached_judge(
@@ -25,15 +25,13 @@ def cached_judge(
     """A judge fitted on these inputs now, or taken from the cache; `key` is of the black box and the view."""
 
     def fit() -> nn.Module:
-        value = fit_judge(black_box, X, k, features=view, training=plan).value
-        assert isinstance(value, NetworkValue)
-        return value.predictor
+        return fit_judge(black_box, X, k, features=view, training=plan).q.networks["predictor"]
 
     key = {**key, "data": fingerprint(X), "k": k, **value_key(plan)}
-    predictor = remembered(f"judge-{name}", key, view.predictor(classes), fit)
-    return FittedValue(view, NetworkValue(predictor, Categorical(classes)), black_box)
+    predictor = remembered(f"judge-{name}", key, view.networks(classes).predictor(), fit)
+    return FittedQ(view, NetworkQ(predictor, Categorical(classes)), black_box)
 
 
 def judge_accuracy(judge: Judge, X: Any, explanation: Explanation, answers: Array) -> float:
     """How often a judge, shown the selection alone, gives the model's class."""
-    return float((judge.probabilities(X, explanation.mask).argmax(axis=1) == answers).mean())
+    return float((judge.outputs(X, explanation.mask).argmax(axis=1) == answers).mean())

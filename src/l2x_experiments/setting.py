@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from l2x.blackbox import BlackBox
+from l2x.conditional import Conditional
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
 from l2x.training import TrainingPlan
-from l2x.values import SubsetValue
 from l2x_experiments.judges import Judge
 
 
@@ -37,8 +37,8 @@ class Budget:
 
     def plans(self, view: View | type[View]) -> Plans:
         """The view's own plans with this budget's steps, and without progress bars."""
-        ours = view.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
-        paper = view.paper_plan.with_steps(value=self.paper_steps, selector=self.paper_steps)
+        ours = view.recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
+        paper = view.recipes.paper.plan.with_steps(value=self.paper_steps, selector=self.paper_steps)
         ours = replace(ours, evaluations=self.evaluations or ours.evaluations, progress=False)
         return Plans(ours, replace(paper, progress=False))
 
@@ -59,7 +59,7 @@ class Setting:
     probe_rows: Any = None  # from which the probes of a report card learn
     truth: Array | None = None  # (n, d) booleans: the relevant features of each test row
     # P_m(y | x_S) itself, by how many rows it averages over, where features are independent
-    conditional: Callable[[int], SubsetValue] | None = None
+    conditional: Callable[[int], Conditional] | None = None
     signed: bool = False  # rank by what speaks for the predicted class, not by what matters at all
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of baselines, by name
     learned: dict[tuple[str, int], Any] = field(default_factory=dict)  # contenders, by name and seed

@@ -79,5 +79,5 @@ def test_budgets_scale_the_views_own_plans() -> None:
     assert plans.ours.evaluations == 1
     assert not plans.ours.progress
     own = Budget().plans(Columns)
-    assert own.ours.value == Columns.plan.value
-    assert own.paper.selector == Columns.paper_plan.selector
+    assert own.ours.value == Columns.recipes.ours.plan.value
+    assert own.paper.selector == Columns.recipes.paper.plan.selector

@@ -75,4 +75,4 @@ def test_model_and_judge_are_trained_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert sorted((tmp_path / "cache" / "models").iterdir()) == files
     X, mask = first.test, np.ones((len(first.test), 49), dtype=bool)
     assert np.array_equal(first.test_answers, second.test_answers)
-    assert np.array_equal(first.judge.probabilities(X, mask), second.judge.probabilities(X, mask))
+    assert np.array_equal(first.judge.predict(X, mask), second.judge.predict(X, mask))

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from l2x.features.texts import TextView
 from l2x.features.vocabulary import PAD
 from l2x.foundations.arrays import Array
-from l2x.networks.patches import in_chunks
+from l2x.networks.chunks import in_chunks
 from l2x.networks.words import WindowConvolution, WordEmbedding
 from l2x_experiments.black_boxes.training import SEED, Trained, cached_classifier
 from l2x_experiments.cache import fingerprint
