@@ -30,7 +30,7 @@ HOW = (
     "Same answer: all but the selected features are removed and the model is asked again. Random: as many "
     f"features, drawn anew for each input, mean of {DRAWS} draws.",
     "The judge is a network that guesses the model's answer from any subset. It learned from random subsets "
-    "of the training data, so a selection cannot pass it a code by the mere places that it selects.",
+    "of the training data, so it has learned no code that a selection could pass on.",
 )
 
 
