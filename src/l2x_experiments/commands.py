@@ -1,4 +1,4 @@
-"""`l2x reproduce`: the paper's experiments from the command line."""
+"""`l2x reproduce`: the paper's experiments from the command line. Heavy imports wait inside the commands."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-from l2x.errors import InputError, MissingExtraError, require
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -109,6 +107,8 @@ def adult(
 
     Example:  `l2x reproduce adult --quick`
     """
+    from l2x.errors import MissingExtraError
+
     if not report_only and find_spec("lightgbm") is None:
         raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
     _reproduce("adult", quick, seeds, folder, 1, as_json, report_only, BASELINES)
@@ -158,6 +158,8 @@ def _reproduce(
     **options: Any,
 ) -> None:
     """Run what is still to do, write the report, and print what there is."""
+    from l2x.errors import InputError, require
+
     # Better now than after an hour.
     for needed, extra in {"matplotlib": "plots", **({} if report_only else extras or {})}.items():
         require(needed, extra=extra)

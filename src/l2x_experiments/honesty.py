@@ -11,14 +11,14 @@ other draws (docs/report-card.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 import l2x
 from l2x.blackbox import as_black_box
-from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseName, invase
+from l2x.datasets.invase import INVASE_SETS, InvaseData, invase
 from l2x.datasets.synthetic import SyntheticData, synthetic
 from l2x.errors import InputError
 from l2x.evaluation import exact_sets, false_discovery_rate, fit_judge, true_positive_rate
@@ -32,6 +32,7 @@ from l2x_experiments.setting import Budget, Setting
 
 CARD_METHODS = ("l2x", "paper", "position", "prediction", "marginal")
 TRUTH_METHODS = ("l2x", "paper")
+Draw = Callable[..., SyntheticData | InvaseData]
 # Draws of the three parts never share a seed.
 JUDGE_SEED, TEST_SEED = 3_000_000, 4_000_000
 # Rows against which P(y | x_S) itself is averaged.
@@ -87,7 +88,7 @@ def card_jobs(budget: CardBudget, sets: Sequence[str], seeds: int) -> list[Job]:
         Job(
             {"kind": "card", "set": name, "method": method, "seed": seed},
             f"{name}, {method}, seed {seed}",
-            group=("card", name, seed),
+            group=("card", name, None if name in SAME_DATA else seed),
         )
         for name in sets
         for seed in range(first, first + (budget.verdict_seeds if name == "switch" else seeds))
@@ -114,7 +115,7 @@ def measure_all(jobs: Sequence[Job], budget: CardBudget) -> Iterator[Record]:
     """The jobs of one set, kind and seed."""
     first = jobs[0]
     if first["kind"] == "truth":
-        setting = truth_setting(first["set"], first["d"], first["seed"], budget)
+        setting = drawn(partial(invase, first["set"], d=first["d"]), first["seed"], budget)
     else:
         setting = SETS[first["set"]](first["seed"], budget)
     for job in jobs:
@@ -122,43 +123,34 @@ def measure_all(jobs: Sequence[Job], budget: CardBudget) -> Iterator[Record]:
         yield {**job.key, **record(setting, job["method"], job["seed"]), **measured_here()}
 
 
-def card_setting(
-    draw: Callable[..., SyntheticData | InvaseData], seed: int, budget: CardBudget, *, k: int | None = None
-) -> Setting:
-    """A synthetic set, whose true P(y|x) is explained; every part is a fresh draw."""
-    train, others, test = (
-        draw(n, seed=first + seed)
-        for n, first in (
-            (budget.train_rows, 0), (budget.train_rows, JUDGE_SEED), (budget.test_rows, TEST_SEED)
-        )
-    )  # fmt: skip
-    black_box, k, plans = as_black_box(train.model), k or train.k, budget.plans(Columns)
+def drawn(draw: Draw, seed: int, budget: CardBudget, *, k: int | None = None) -> Setting:
+    """A synthetic set, whose true P(y|x) is explained; the test rows are a fresh draw."""
+    train, test = draw(budget.train_rows, seed=seed), draw(budget.test_rows, seed=TEST_SEED + seed)
     return Setting(
-        black_box=black_box,
-        k=k,
+        black_box=as_black_box(train.model),
+        k=k or train.k,
         train=train.X,
-        probe_rows=others.X,
         test=test.X,
-        plans=plans,
-        judge=fit_judge(black_box, others.X, k, training=plans.ours, seed=JUDGE_SEED + seed),
+        plans=budget.plans(Columns),
         truth=test.truth,
         conditional=lambda rows: test.model.conditional(rows=rows, seed=JUDGE_SEED - 1),
     )
 
 
+def judged(draw: Draw, seed: int, budget: CardBudget, *, k: int | None = None) -> Setting:
+    """The same with a judge, from another fresh draw, from which the probes of the card learn, too."""
+    setting, others = drawn(draw, seed, budget, k=k), draw(budget.train_rows, seed=JUDGE_SEED + seed).X
+    training, judge_seed = setting.plans.ours, JUDGE_SEED + seed
+    judge = fit_judge(setting.black_box, others, setting.k, training=training, seed=judge_seed)
+    return replace(setting, judge=judge, probe_rows=others)
+
+
 def of_comparison(setting: Comparison, *, probe_rows: int, test_rows: int) -> Setting:
     """A problem of `l2x reproduce mnist` or `imdb-words`: its model, its parts of the data, and its judge,
     which learned from other inputs than the explainers."""
-    view = setting.features
-    return Setting(
-        black_box=setting.black_box,
-        k=setting.k,
-        train=setting.train,
-        probe_rows=view.take(setting.train, slice(0, probe_rows)),
-        test=view.take(setting.test, slice(0, test_rows)),
-        plans=setting.plans,
-        judge=setting.judge,
-        features=view,
+    some = setting.features.take
+    return replace(
+        setting, probe_rows=some(setting.train, slice(probe_rows)), test=some(setting.test, slice(test_rows))
     )
 
 
@@ -178,16 +170,17 @@ def review_words(seed: int, budget: CardBudget) -> Setting:
     return of_comparison(setting, probe_rows=2000, test_rows=500)
 
 
-# Every set of the table: how a setting of it is made from a seed.
+# Every set of the table: how a setting of it is made from a seed, which two of them do not depend on.
+SAME_DATA = ("mnist-38", "imdb-words")
 SETS: dict[str, Callable[[int, CardBudget], Setting]] = {
-    "switch": partial(card_setting, partial(synthetic, "switch")),
-    "syn4": partial(card_setting, partial(invase, "syn4")),
-    "syn5": partial(card_setting, partial(invase, "syn5")),
-    "syn6": partial(card_setting, partial(invase, "syn6")),
+    "switch": partial(judged, partial(synthetic, "switch")),
+    "syn4": partial(judged, partial(invase, "syn4")),
+    "syn5": partial(judged, partial(invase, "syn5")),
+    "syn6": partial(judged, partial(invase, "syn6")),
     # Some rows of Syn4 and Syn5 have five relevant features: with four the best selection leaves one out, and
     # which one it is tells of its value.
-    "syn4-k5": partial(card_setting, partial(invase, "syn4"), k=5),
-    "syn5-k5": partial(card_setting, partial(invase, "syn5"), k=5),
+    "syn4-k5": partial(judged, partial(invase, "syn4"), k=5),
+    "syn5-k5": partial(judged, partial(invase, "syn5"), k=5),
     "mnist-38": three_or_eight,
     "imdb-words": review_words,
 }
@@ -214,19 +207,6 @@ def card_record(setting: Setting, method: str, seed: int) -> Record:
 
     card, seconds = timed(made)
     return {**card, "seconds": seconds}
-
-
-def truth_setting(name: InvaseName, d: int, seed: int, budget: CardBudget) -> Setting:
-    train = invase(name, budget.train_rows or 0, d=d, seed=seed)
-    test = invase(name, budget.test_rows or 0, d=d, seed=TEST_SEED + seed)
-    return Setting(
-        black_box=as_black_box(train.model),
-        k=train.k,
-        train=train.X,
-        test=test.X,
-        plans=budget.plans(Columns),
-        truth=test.truth,
-    )
 
 
 def truth_record(setting: Setting, method: str, seed: int) -> Record:

@@ -123,7 +123,7 @@ def short_table(records: Records) -> Table:
 
 
 def break_even(records: Records) -> Table:
-    """After how many rows learning an explainer is cheaper than asking the model anew for each row."""
+    """After how many rows learning an explainer is cheaper than asking the model again for each row."""
     columns = ["set", "against", "in seconds: rows", "in model calls: rows", "per row: times cheaper"]
     rows = []
     for theirs in records.groups(set=SETS, method=("kernel_shap", "lime")):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from l2x.datasets import ImageData, small_digits
-from l2x_experiments import mnist, mnist_report
+from l2x_experiments import honesty, mnist, mnist_report
+from l2x_experiments.contenders import learned
 from l2x_experiments.runner import run
 
 KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "mask_only_accuracy"} | {"patch",
@@ -76,3 +77,12 @@ def test_model_and_judge_are_trained_once(tmp_path: Path, monkeypatch: pytest.Mo
     X, mask = first.test, np.ones((len(first.test), 49), dtype=bool)
     assert np.array_equal(first.test_answers, second.test_answers)
     assert np.array_equal(first.judge.predict(X, mask), second.judge.predict(X, mask))
+
+
+def test_the_setting_serves_report_cards_too() -> None:
+    setting = honesty.three_or_eight(0, honesty.QUICK)
+    images = mnist.set_up([3, 8], mnist.QUICK)
+    assert np.array_equal(setting.probe_rows, images.train)  # fewer than a card would take
+    assert len(setting.test) == 60
+    cheater = learned(setting, "position", 0)
+    assert cheater.explain(setting.test, setting.k).mask.sum() == 60 * mnist.K
