@@ -23,8 +23,10 @@ help: ## list the targets
 demo: $(VENV)/.demo ## explain models of a table, of texts, of images; writes out/demo-report.html
 	$(BIN)/python examples/demo.py $(ARGS)
 
+# A worker on every core, which takes tests from the others when it has none left: tests of one file, and with them
+# its fixtures, mostly stay together. PYTEST_ARGS=-n0 runs them one after the other, in this process.
 test: lint types ## everything CI checks: lint, types, then pytest (PYTEST_ARGS='-m "not slow"' for the quick ones)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20 $(PYTEST_ARGS)
 
 lint: $(VENV)/.test ## ruff check, ruff format --check, import contracts
 	$(BIN)/ruff check

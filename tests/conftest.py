@@ -1,20 +1,46 @@
-"""Small data and quick plans that many tests share."""
+"""Small data and quick plans that many tests share; one thread each, the longest tests first."""
 
 from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+# Tests run beside each other, one on each core: libraries that start a thread on every core make all of them
+# wait. Read once, when numpy and torch are imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
 import torch
-from models import one_column
+from toy_models import one_column
 
 import l2x
-from l2x.training import Phase
+from l2x import fitting
+from l2x.training import Phase, Run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first: a long one that starts last would leave the other cores idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
-    """Tiny networks are slower with several threads, and tests may run beside each other."""
+    """Tiny networks are slower with several threads, and tests run beside each other."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def brief_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty steps in each phase, few held-out masks: for examples that have to run, not to explain well."""
+    begin = Run.begin
+
+    def briefly(plan: l2x.TrainingPlan, *arguments: Any) -> Run:
+        return begin(replace(plan.with_steps(value=20, selector=20), evaluations=2), *arguments)
+
+    monkeypatch.setattr(Run, "begin", briefly)
+    monkeypatch.setattr(fitting, "HELD_MASKS", 100)
 
 
 @pytest.fixture(scope="session")

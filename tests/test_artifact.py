@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from models import one_column
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as write_tensors
+from toy_models import one_column
 
 import l2x
 from l2x import artifact

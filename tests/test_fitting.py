@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import one_column
 from torch import nn
+from toy_models import one_column
 
 import l2x
 from l2x.conditional import NetworkQ

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from models import one_column
+from toy_models import one_column
 
 import l2x
 from l2x.conditional import ModelQ, NetworkQ, Q, log_value

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import one_column
+from toy_models import one_column
 
 import l2x
 from l2x.baselines import Parzen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from models import people
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from toy_models import people
 
 import l2x
 from l2x.baselines import KernelShap, Lime, TreeShap

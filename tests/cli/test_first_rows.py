@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from command_line import Folder, expected, make_frame
-from models import first_column
+from toy_models import first_column
 
 import l2x
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from models import one_column
+from toy_models import one_column
 
 import l2x
 from l2x.evaluation import ConditionalModel, FittedQ, ReportCard, fit_judge, random_model

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from models import one_column
 from sklearn.metrics import r2_score
+from toy_models import one_column
 
 import l2x
 from l2x.errors import InputError

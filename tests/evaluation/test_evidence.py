@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models import one_column
+from toy_models import one_column
 
 import l2x
 from l2x.baselines import RandomK

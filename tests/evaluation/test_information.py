@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from models import one_column
+from toy_models import one_column
 
 import l2x
 from l2x.datasets import synthetic

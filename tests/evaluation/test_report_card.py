@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
-from models import one_column
 from sklearn.linear_model import LinearRegression
+from toy_models import one_column
 
 import l2x
 from l2x.baselines import ByPosition, RandomK

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from l2x.errors import WriteError
-from l2x.foundations.atomic import check_writable, replacing
+from l2x.errors import InputError, WriteError
+from l2x.foundations.atomic import check_writable, replacing, write_atomically
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
@@ -33,3 +33,40 @@ def test_where_nothing_can_be_written_is_known_before_the_work(tmp_path: Path) -
         check_writable(tmp_path / "nowhere" / "t.l2x")
     with pytest.raises(WriteError, match="it is a folder"):
         check_writable(tmp_path)
+
+
+def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = write_atomically(tmp_path / "t", b"old")
+
+    def write_half() -> None:
+        with replacing(path) as file:
+            file.write(b"ne")
+            file.flush()
+            assert path.read_bytes() == b"old"
+            raise ValueError("half-way")
+
+    with pytest.raises(ValueError, match="half-way"):
+        write_half()
+    assert path.read_bytes() == b"old"
+    write_atomically(str(path), b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_work_may_be_done_in_another_folder(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with replacing(tmp_path / "t", folder=other) as file:
+        assert Path(file.name).parent == other
+        file.write(b"x")
+    assert (tmp_path / "t").read_bytes() == b"x"
+    assert not list(other.iterdir())
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+    path = write_atomically(tmp_path / "t", b"precious")
+    (tmp_path / "link").symlink_to(path)
+    for same in (path, tmp_path / "link", tmp_path / "." / "t"):
+        with pytest.raises(InputError, match=r"is DATA: write to another file, or DATA would be lost"):
+            check_writable(same, inputs={"DATA": path})
+    check_writable(tmp_path / "u", inputs={"DATA": path, "MODEL": tmp_path / "nowhere"})

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from models import people
+from toy_models import people
 
 from l2x.datasets import AdultData
 from l2x_experiments import adult, adult_report

@@ -1,0 +1,44 @@
+"""Classes by their names: each family apart, abstract ones not, those of other packages too."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import pytest
+
+from l2x.errors import ArtifactError
+from l2x.foundations.registry import Registered
+
+
+class Shape(Registered, ABC):
+    @abstractmethod
+    def area(self) -> float: ...
+
+
+class Polygon(Shape):
+    """Still abstract."""
+
+
+class Square(Polygon):
+    def area(self) -> float:
+        return 1.0
+
+
+class Colour(Registered):
+    """Another family."""
+
+
+class Red(Colour): ...
+
+
+def test_a_concrete_class_is_found_by_its_name() -> None:
+    assert Shape.by_name("Square") is Square
+    assert Colour.by_name("Red") is Red
+
+
+@pytest.mark.parametrize("name", ["Polygon", "Red", "Circle"])
+def test_abstract_classes_other_families_and_unknown_names_are_not(name: str) -> None:
+    with pytest.raises(
+        ArtifactError, match=rf"a shape '{name}', which is not known here: .* Known: Square\."
+    ):
+        Shape.by_name(name)

@@ -1,0 +1,30 @@
+"""What tests of networks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from l2x.networks import chunks
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def assert_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def check(network: nn.Module, *inputs: Tensor) -> None:
+        """With gradients everything is computed at once, without them in chunks; here of two inputs."""
+        monkeypatch.setattr(chunks, "CHUNK", 2)
+        network.eval()
+        with torch.no_grad():
+            in_chunks = network(*inputs)
+        assert len(in_chunks) > 2
+        assert torch.allclose(in_chunks, network(*inputs), atol=1e-6)
+
+    return check

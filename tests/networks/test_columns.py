@@ -1,0 +1,59 @@
+"""Networks for tables: slots for categories and gaps, a common part that starts at zero, masks on request."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from l2x.networks.columns import ColumnPredictor, ColumnSelector, TableInput, perceptron
+
+
+def test_a_perceptron_ends_with_a_dense_layer() -> None:
+    layers = perceptron([5, 8, 7, 2], "relu")
+    assert [type(layer) for layer in layers] == [nn.Linear, nn.ReLU, nn.Linear, nn.ReLU, nn.Linear]
+    assert layers(torch.rand(3, 5)).shape == (3, 2)
+
+
+@settings(max_examples=50, deadline=None)
+@given(cells=st.lists(st.tuples(st.integers(-1, 3), st.booleans(), st.floats(-5, 5)), min_size=1))
+def test_every_cell_has_its_slot(cells: list[tuple[int, bool, float]]) -> None:
+    """A category of column 0 that was seen (0, 1, 2), or the gap of column 1, sets exactly one slot to 1."""
+    inputs = TableInput(numeric=[1], gaps=[1], categories=[(0, 3)])
+    x = torch.tensor([[code, float("nan") if missing else number] for code, missing, number in cells])
+    read = inputs(x)
+    assert read.shape == (len(cells), inputs.width) == (len(cells), 1 + 3 + 1)
+    assert inputs.slot_columns().tolist() == [0, 0, 0, 1]
+    for row, (code, missing, number) in zip(read, cells, strict=True):
+        assert row[0].item() == pytest.approx(0.0 if missing else number)
+        assert row[1:4].tolist() == [float(code == level) for level in range(3)]  # none for -1, 3: unseen
+        assert row[4].item() == missing
+
+
+def test_scores_start_as_one_vector_for_all_rows() -> None:
+    """With a prior all features begin equal; the last bias, whose part the prior plays, does not learn."""
+    selector = ColumnSelector(4)
+    assert not selector(torch.randn(6, 4)).any()
+    assert not selector.layers[-1].bias.requires_grad
+    selector.prior.data = torch.arange(4.0)
+    assert torch.equal(selector(torch.randn(6, 4)), selector.PRIOR_SPEED * torch.arange(4.0).expand(6, 4))
+    plain = ColumnSelector(4, prior=False)
+    assert plain(torch.randn(6, 4)).std(dim=0).min() > 0
+
+
+def test_groups_have_fewer_scores_than_columns() -> None:
+    assert ColumnSelector(2, columns=5)(torch.randn(6, 5)).shape == (6, 2)
+    read = ColumnSelector(2, inputs=TableInput([0, 1], [], [(2, 7)]))
+    assert read(torch.zeros(6, 3)).shape == (6, 2)
+
+
+def test_a_predictor_sees_the_mask_only_if_asked() -> None:
+    x, mask = torch.randn(6, 4), torch.randint(0, 2, (6, 4)).float()
+    for sees_mask in (True, False):
+        predictor = ColumnPredictor(4, 3, sees_mask=sees_mask)
+        said = predictor(x, mask)
+        assert said.shape == (6, 3)
+        assert torch.equal(said, predictor(x, 1 - mask)) != sees_mask
+    assert ColumnPredictor(4, 3, width=9)(torch.randn(6, 9), mask).shape == (6, 3)

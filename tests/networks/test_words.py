@@ -1,0 +1,135 @@
+"""Networks for words: padding and words that are not selected have no influence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from l2x.networks.words import (
+    PAD,
+    PaperWordSelector,
+    WindowConvolution,
+    WordEmbedding,
+    WordPredictor,
+    WordSelector,
+    weighted_mean,
+    word_selector,
+)
+
+VOCABULARY = 12
+FEW: dict[str, Any] = {"width": 4, "hidden": 5}
+POOLINGS = pytest.mark.parametrize("pooling", ["window", "average"])
+
+
+def texts(n: int = 5, length: int = 7) -> Tensor:
+    """Ids of texts of different lengths, padded behind."""
+    ids = torch.randint(1, VOCABULARY, (n, length))
+    for i in range(n):
+        ids[i, length - i % (length - 1) :] = PAD
+    return ids
+
+
+def padded(ids: Tensor, more: int) -> Tensor:
+    return torch.nn.functional.pad(ids, (0, more), value=PAD)
+
+
+@settings(max_examples=20, deadline=None)
+@given(gain=st.floats(0.5, 5))
+def test_padding_is_zero_and_the_gain_changes_how_fast_vectors_learn_only(gain: float) -> None:
+    embedding = WordEmbedding(VOCABULARY, 4, gain=gain)
+    assert not embedding(torch.tensor([PAD])).any()
+    vectors = embedding(torch.arange(1, VOCABULARY))
+    assert 0 < vectors.abs().max() <= 0.05 * 1.001
+    vectors.sum().backward()
+    assert embedding.vectors.weight.grad[1:].allclose(torch.tensor(gain))
+    assert not embedding.vectors.weight.grad[PAD].any()
+
+
+@settings(max_examples=30, deadline=None)
+@given(length=st.integers(1, 8), kernel=st.integers(1, 4), share=st.floats(0, 1), seed=st.integers(0, 99))
+def test_windows_with_a_word_are_those_of_the_whole_convolution(
+    length: int, kernel: int, share: float, seed: int
+) -> None:
+    """Pooled together with the bias, which is what a window without a word gives."""
+    generator = torch.Generator().manual_seed(seed)
+    present = torch.rand(3, length, generator=generator) < share
+    x = torch.randn(3, length, 4, generator=generator) * present[:, :, None]
+    convolution = WindowConvolution(4, 5, kernel=kernel)
+    weight = convolution.linear.weight.reshape(5, 4, kernel)
+    around = torch.nn.functional.pad(x, (0, 0, kernel // 2, (kernel - 1) // 2)).transpose(1, 2)
+    whole = torch.nn.functional.conv1d(around, weight, convolution.linear.bias)  # (3, 5, length)
+    windows = convolution(x, present)
+    assert torch.allclose(windows.values, whole.transpose(1, 2)[windows.live], atol=1e-5)
+    assert windows.rows.tolist() == [i for i in range(3) for _ in range(int(windows.live[i].sum()))]
+    expected = torch.maximum(whole.amax(dim=2), convolution.linear.bias)
+    assert torch.allclose(windows.maximum(), expected, atol=1e-5)
+
+
+def test_the_mean_of_nothing_is_zero() -> None:
+    vectors, weights = torch.rand(2, 3, 4), torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    mean = weighted_mean(vectors * weights[:, :, None], weights)
+    assert torch.allclose(mean[0], vectors[0, [0, 2]].mean(dim=0))
+    assert not mean[1].any()
+
+
+@POOLINGS
+def test_words_that_are_not_selected_have_no_influence(pooling: Any) -> None:
+    ids, mask = texts(), torch.randint(0, 2, (5, 7)).float()
+    predictor = WordPredictor(VOCABULARY, 3, pooling=pooling, **FEW)
+    others = torch.where(mask > 0, ids, torch.randint(1, VOCABULARY, ids.shape)) * (ids != PAD)
+    assert torch.allclose(predictor(ids, mask), predictor(others, mask), atol=1e-6)
+    assert not torch.allclose(predictor(ids, mask), predictor(ids, torch.ones_like(mask)))
+
+
+@POOLINGS
+def test_padding_has_no_influence(pooling: Any) -> None:
+    ids, mask = texts(), torch.randint(0, 2, (5, 7)).float()
+    predictor = WordPredictor(VOCABULARY, 3, pooling=pooling, **FEW)
+    assert torch.equal(predictor(ids, mask), predictor(ids, mask.where(ids != PAD, torch.tensor(1.0))))
+    blind = WordPredictor(VOCABULARY, 3, pooling=pooling, sees_mask=False, **FEW)
+    assert torch.allclose(blind(ids, mask), blind(padded(ids, 4), padded(mask, 4)), atol=1e-6)
+
+
+def test_a_predictor_that_sees_the_mask_knows_how_many_words_there_are() -> None:
+    """Of one word, once and twice: the average is the same, their number is not."""
+    ids, once, twice = torch.full((1, 7), 3), torch.zeros(1, 7), torch.zeros(1, 7)
+    once[:, 0], twice[:, :2] = 1, 1
+    for sees_mask in (True, False):
+        predictor = WordPredictor(VOCABULARY, 3, pooling="average", sees_mask=sees_mask, **FEW)
+        assert torch.allclose(predictor(ids, once), predictor(ids, twice), atol=1e-6) != sees_mask
+
+
+def test_all_words_begin_with_the_same_score_and_padding_does_not_change_it() -> None:
+    ids, selector = texts(), WordSelector(VOCABULARY, 3, width=4, filters=5, hidden=6)
+    assert len(selector(ids)[ids != PAD].unique()) == 1
+    torch.nn.init.normal_(selector.score.weight)
+    scores = selector(ids)
+    assert scores.shape == ids.shape
+    assert len(scores[ids != PAD].unique()) > 1
+    longer = selector(padded(ids, 4))[:, :7]
+    assert torch.allclose(longer[ids != PAD], scores[ids != PAD], atol=1e-6)
+
+
+def test_the_papers_selector_on_request() -> None:
+    ids = texts()
+    assert isinstance(word_selector(VOCABULARY, 3), WordSelector)
+    paper = word_selector(VOCABULARY, 3, paper=True, width=4, filters=20)
+    assert isinstance(paper, PaperWordSelector)
+    assert paper(ids).shape == ids.shape
+    assert not torch.equal(paper(ids), paper(ids))  # dropout, while it trains
+    assert torch.equal(paper.eval()(ids), paper(ids))
+
+
+def test_chunks_change_nothing(assert_chunks_change_nothing: Callable[..., None]) -> None:
+    ids, mask = texts(), torch.randint(0, 2, (5, 7)).float()
+    selector = WordSelector(VOCABULARY, 3, width=4, filters=5, hidden=6)
+    torch.nn.init.normal_(selector.score.weight)
+    assert_chunks_change_nothing(selector, ids)
+    assert_chunks_change_nothing(PaperWordSelector(VOCABULARY, width=4, filters=20), ids)
+    assert_chunks_change_nothing(WordPredictor(VOCABULARY, 3, **FEW), ids, mask)

@@ -1,0 +1,103 @@
+"""Training rows: the model is asked once about each, and some are held out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_models import one_column
+
+import l2x
+from l2x.data import Rows, ask, checked_responses, likelihood_of, prepare, split
+from l2x.likelihood import Categorical, Gaussian
+from l2x.networks.recipe import Recipes
+from l2x.training import Run
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+VIEW = l2x.Columns().fit(X)
+RUN = Run.begin(l2x.TrainingPlan(progress=False), seed=0)
+
+
+@given(n=st.integers(2, 300), share=st.floats(0.01, 0.9), most=st.integers(1, 50))
+def test_every_row_is_learned_from_or_held_out(n: int, share: float, most: int) -> None:
+    learn, hold = split(n, share, most, np.random.default_rng(0))
+    assert sorted([*learn, *hold]) == list(range(n))
+    assert 1 <= len(hold) <= most
+    assert len(learn) >= 1
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.1, 2])
+def test_a_share_that_is_none(share: float) -> None:
+    with pytest.raises(l2x.InputError, match="expected a share of the rows between 0 and 1"):
+        split(10, share, 5, np.random.default_rng(0))
+
+
+def test_one_row_is_too_few() -> None:
+    with pytest.raises(l2x.InputError, match=r"The table has 1 row\(s\), too few"):
+        split(1, 0.1, 5, np.random.default_rng(0))
+
+
+def rows(*, raw: bool) -> Rows:
+    target = Categorical(2).targets(one_column(X))
+    return Rows(VIEW, X if raw else None, VIEW.encode(X), target)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_indices_and_copies_keep_inputs_and_answers_together(raw: bool) -> None:
+    some = rows(raw=raw)[torch.tensor([5, 1, 5])]
+    assert torch.allclose(some.x, VIEW.encode(X)[[5, 1, 5]])
+    assert np.allclose(some.target, one_column(X)[[5, 1, 5]])
+    assert (some.raw is None) != raw
+    twice = some.repeat(2)
+    assert len(twice) == 6
+    assert torch.equal(twice.x[3:], some.x)
+    assert some.repeat(1) is some
+
+
+def test_a_model_that_fails_half_way_keeps_its_answers() -> None:
+    class Small(l2x.Columns):
+        recipes = Recipes(rows_at_once=10)
+
+    asked = []
+
+    def model(part: np.ndarray) -> np.ndarray:
+        asked.append(len(part))
+        if len(asked) > 2:
+            raise ConnectionError("gone")
+        return one_column(part)
+
+    with pytest.raises(l2x.BlackBoxError, match="gone") as caught:
+        ask(l2x.as_black_box(model), Small().fit(X), X, progress=False)
+    assert asked == [10, 10, 10]
+    assert np.allclose(caught.value.answers, one_column(X[:20]))
+
+
+def test_answers_that_the_user_brings_are_checked_as_a_models() -> None:
+    black_box = l2x.as_black_box(one_column)
+    assert np.allclose(checked_responses(one_column(X), 40, black_box), one_column(X))
+    with pytest.raises(l2x.InputError, match="responses has 3 rows, X has 40"):
+        checked_responses(one_column(X)[:3], 40, black_box)
+    with pytest.raises(l2x.BlackBoxError, match="responses="):
+        checked_responses(np.full((40, 2), 3.0), 40, l2x.as_black_box(one_column, task="classification"))
+
+
+def test_prepared_rows_ask_once_and_keep_raw_inputs_on_request() -> None:
+    black_box = l2x.as_black_box(one_column)
+    data = prepare(black_box, VIEW, X, None, k=2, validation=0.25, run=RUN)
+    assert (len(data.train), len(data.held), data.asked) == (30, 10, 40)
+    assert data.train.raw is None
+    assert isinstance(data.likelihood, Categorical)
+    given = prepare(black_box, VIEW, X, one_column(X), k=2, validation=0.25, run=RUN, keep_raw=True)
+    assert given.asked == 0
+    assert np.allclose(one_column(given.held.raw), given.held.target, atol=1e-6)
+    assert torch.equal(given.train.x, data.train.x)  # the same rows, by the seed
+
+
+def test_numbers_are_means_with_their_spread() -> None:
+    answers = X[:, :1] * 5
+    black_box = l2x.as_black_box(lambda part: part[:, 0] * 5, task="regression")
+    likelihood = likelihood_of(black_box, answers)
+    assert isinstance(likelihood, Gaussian)
+    assert likelihood.scale == pytest.approx(answers.std(axis=0))

@@ -1,0 +1,36 @@
+"""Tests mirror the sources: every module has a test file of its own, or a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# Modules whose tests stand elsewhere. An entry goes when its module gets a file of its own.
+ELSEWHERE = {
+    "_version.py": "a number, which the tests of the command line print",
+    "metrics.py": "the old name of l2x.evaluation",
+    "cli/__main__.py": "test_app.py runs `python -m l2x.cli`",
+    "cli/options.py": "declarations, which the tests of every command use",
+    "plots/bars.py": "test_figures.py",
+    "plots/comparison.py": "tests/l2x_experiments: only experiments draw it",
+    "plots/fidelity.py": "tests/l2x_experiments: only experiments draw it",
+    "plots/highlights.py": "test_texts.py",
+    "plots/honesty.py": "tests/l2x_experiments: only experiments draw it",
+    "plots/labels.py": "test_figures.py",
+    "plots/lines.py": "test_figures.py",
+    "plots/notebook.py": "test_tables.py and test_texts.py",
+    "plots/sizes.py": "tests/evaluation/test_choose_k.py",
+    "plots/style.py": "test_figures.py",
+}
+
+
+def test_every_module_has_a_test_file_or_a_reason() -> None:
+    source = ROOT / "src" / "l2x"
+    # What packages export is tested in test_public_api.py.
+    modules = {path.relative_to(source) for path in source.rglob("*.py") if path.name != "__init__.py"}
+    tested = {
+        str(module) for module in modules if (ROOT / "tests" / module.parent / f"test_{module.name}").exists()
+    }
+    assert {str(module) for module in modules} - tested <= set(ELSEWHERE)
+    assert not tested & set(ELSEWHERE)
