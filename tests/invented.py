@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def experiment(log: Path, *, seeds: int = 2, broken: int | None = None, rows: in
         "invented",
         jobs,
         partial(measure, log=log, broken=broken),
-        prepare=[partial(note, log, "prepared")],
+        prepare=[partial(prepare, log)],
         belongs={"rows": rows},
     )
 
@@ -38,6 +38,11 @@ def measure(jobs: Sequence[Job], log: Path, broken: int | None) -> Iterator[Reco
             raise ValueError("this seed is broken")
         score = (0.9 if job["method"] == "good" else 0.5) + 0.1 * job["seed"]
         yield {**job.key, "score": score, "process": os.getpid(), **measured_here()}
+
+
+def prepare(log: Path) -> Callable[[], object]:
+    note(log, "prepared")
+    return lambda: "what no other process can be sent"
 
 
 def note(log: Path, line: str) -> None:

@@ -108,14 +108,19 @@ def _in_processes(experiment: Experiment, groups: Sequence[Sequence[Job]], proce
         processes, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(THREADS,)
     ) as pool:
         try:
-            for ready in [pool.submit(prepare) for prepare in experiment.prepare]:
-                ready.result()
+            for prepared in [pool.submit(_done, prepare) for prepare in experiment.prepare]:
+                prepared.result()
             running = {pool.submit(_listed, experiment.measure, jobs): jobs for jobs in groups}
             for future in as_completed(running):
                 yield running[future], future.result()
         except BaseException:  # an error, or Ctrl-C: not after hours of what is still waiting
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _done(prepare: Callable[[], object]) -> None:
+    """What it returns stays where it is: a setting cannot be sent to another process."""
+    prepare()
 
 
 def _listed(measure: Callable[[Sequence[Job]], Iterable[Record]], jobs: Sequence[Job]) -> list[Record]:

@@ -50,7 +50,7 @@ def train_classifier(
                 nn.utils.clip_grad_norm_(network.parameters(), clip)
             optimizer.step()
             schedule.step()
-            if step % 10 == 0:
+            if step % 10 == 0 or step == steps:
                 advance(step, f"loss {loss.item():.3f}")
     return network.eval().requires_grad_(requires_grad=False)
 
