@@ -31,6 +31,12 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Networks that a test builds by itself start alike, whatever ran before in the same process."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def brief_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty steps in each phase, few held-out masks: for examples that have to run, not to explain well."""

@@ -11,11 +11,6 @@ from torch import Tensor, nn
 from l2x.networks import chunks
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 @pytest.fixture
 def assert_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def check(network: nn.Module, *inputs: Tensor) -> None:
