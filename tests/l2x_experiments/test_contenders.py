@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models import one_column
+from toy_models import one_column
 
 from l2x.baselines.table import METHODS
 from l2x.blackbox import as_black_box
