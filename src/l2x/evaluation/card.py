@@ -14,12 +14,6 @@ from l2x.evaluation.verdict import Finding
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS: dict[Finding, str] = {
-    "encodes": "red",
-    "none": "green",
-    "uncertain": "yellow",
-    "unchecked": "yellow",
-}
 FINDING_NAMES: dict[Finding, str] = {
     "encodes": "encodes",
     "none": "none found",
@@ -61,10 +55,10 @@ class Part:
 
     def __getitem__(self, key: str) -> Estimate:
         """A number by its key: `card["encoding"]["gain"]`."""
-        for entry in self.entries:
-            if entry.key == key:
-                return entry.estimate
-        raise KeyError(f"{key!r}; part {self.key!r} has {', '.join(entry.key for entry in self.entries)}")
+        estimates = {entry.key: entry.estimate for entry in self.entries}
+        if key not in estimates:
+            raise KeyError(f"{key!r}; part {self.key!r} has {', '.join(estimates)}")
+        return estimates[key]
 
 
 @dataclass(frozen=True)
@@ -102,10 +96,10 @@ class ReportCard:
 
     def __getitem__(self, key: str) -> Part:
         """A part by its key: `card["fidelity"]`."""
-        for part in self.parts:
-            if part.key == key:
-                return part
-        raise KeyError(f"{key!r}; this card has {', '.join(part.key for part in self.parts)}")
+        parts = {part.key: part for part in self.parts}
+        if key not in parts:
+            raise KeyError(f"{key!r}; this card has {', '.join(parts)}")
+        return parts[key]
 
     def __contains__(self, key: str) -> bool:
         return any(part.key == key for part in self.parts)
@@ -132,7 +126,8 @@ class ReportCard:
             for entry in part.entries:
                 table.add_row(Text(f"  {entry.label}"), Text(entry.text), Text(entry.meaning))
         yield table
-        yield Text(f"\n{self.verdict}", style=f"bold {COLOURS[self.finding]}")
+        colour = {"encodes": "red", "none": "green"}.get(self.finding, "yellow")
+        yield Text(f"\n{self.verdict}", style=f"bold {colour}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python, for JSON: {"parts": {part: {key: {"value", "low", "high"}}}, "finding", ...}; None
