@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from l2x.explanation import Explanation
 from l2x.features.texts import TextView
@@ -82,28 +83,18 @@ def _remark(drawn: int, n: int, *, with_values: bool) -> str:
 def _value_ranks(explanation: Explanation) -> Array:
     """(n, d) in 0 .. 1: the rank of a row's value among the others; NaN for what is not a number."""
     numbers = numbers_of(explanation)
-    ranks = np.full(explanation.scores.shape, np.nan)
     if numbers is None:
-        return ranks
-    categories = getattr(explanation.view, "levels_", {})
-    for i in range(numbers.shape[1]):
-        if i not in categories:
-            finite = np.isfinite(numbers[:, i])
-            known = np.sort(numbers[finite, i])
-            low = np.searchsorted(known, numbers[finite, i], "left")
-            high = np.searchsorted(known, numbers[finite, i], "right")
-            ranks[finite, i] = (low + high) / (2 * max(1, len(known)))
-    return ranks
+        return np.full(explanation.scores.shape, np.nan)
+    known = np.isfinite(numbers)
+    known[:, list(getattr(explanation.view, "levels_", {}))] = False  # codes of categories have no order
+    frame = pd.DataFrame(np.where(known, numbers, np.nan))
+    return ((frame.rank() - 0.5) / frame.count()).to_numpy()
 
 
 def _swarm(x: Array) -> Array:
     """Heights within ±0.38 that keep dots of about the same x apart: wide where there are many."""
-    bins = np.clip(((x - x.min()) / ((np.ptp(x) or 1.0) / 60)).astype(int), 0, 59)
-    order = np.argsort(bins, kind="stable")
-    counts = np.bincount(bins, minlength=60)
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    rank = np.empty(len(x))
-    rank[order] = np.arange(len(x)) - first[bins[order]]
+    bins = pd.Series(np.clip(((x - x.min()) / ((np.ptp(x) or 1.0) / 60)).astype(int), 0, 59))
+    rank = bins.groupby(bins).cumcount().to_numpy()
     # 0, 1, -1, 2, -2, ... steps from the middle.
     steps = np.where(rank % 2 == 1, (rank + 1) / 2, -rank / 2)
-    return np.asarray(0.38 * steps / max(1.0, counts.max() / 2))
+    return np.asarray(0.38 * steps / max(1.0, (rank.max() + 1) / 2))
