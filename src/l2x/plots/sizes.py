@@ -25,8 +25,6 @@ def plot_sizes(choice: SizeChoice, path: str | Path | None = None) -> Figure:
         at = choice.shares[choice.sizes.index(choice.k)]
         axes.plot(choice.k, at, color=SECOND, marker="o", markersize=9)
         axes.annotate(f"k = {choice.k}", (choice.k, at), (8, -14), textcoords="offset points", color=SECOND)
-        if len(choice.sizes) <= 16 and choice.sizes[-1] <= 16:
-            axes.set_xticks(choice.sizes)
         axes.set_ylabel("share of the information")
     return saved(figure, path)
 
@@ -36,4 +34,6 @@ def draw_curve(axes: Axes, sizes: Sequence[int], values: Sequence[float], *, lim
     axes.axhline(limit, **DOTTED)
     axes.plot(sizes, values, color=ACCENT, linewidth=2, marker="o", markersize=4)
     grid_lines(axes)
+    if max(sizes, default=0) <= 16:
+        axes.set_xticks(sizes)  # matplotlib would also mark halves
     axes.set_xlabel("features selected, k", loc="left")
