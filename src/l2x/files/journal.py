@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
+from filelock import FileLock, Timeout
 
 from l2x.errors import InputError
 from l2x.foundations.atomic import write_atomically
@@ -42,8 +43,7 @@ class Journal:
         """
         self._check_folder()
         self.folder.mkdir(exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            _claim(lock, self.folder)
+        with self._claimed():
             try:
                 self._tidy()
                 write_atomically(self.description, self.asked)
@@ -63,6 +63,16 @@ class Journal:
                     yield from stream
             except (pa.ArrowInvalid, OSError):
                 continue  # the session ended while it wrote its last result
+
+    def _claimed(self) -> AbstractContextManager[object]:
+        """Two runs with one target would mix their results; the lock ends with its process."""
+        lock = FileLock(self.folder / "lock")
+        try:
+            return lock.acquire(timeout=0)
+        except Timeout as error:
+            raise InputError(
+                f"Another run is at work in '{self.folder}'; wait for it, or choose another target."
+            ) from error
 
     def _check_folder(self) -> None:
         """Refuse to touch anything that is not a journal."""
@@ -106,17 +116,3 @@ def _segment(path: Path) -> Iterator[Append]:
         # partly written, the mark would be read as the rest of it; and on a full disk it cannot be written.
         if file is not None:
             file.close()
-
-
-def _claim(lock: IO[str], folder: Path) -> None:
-    """Two runs with one target would mix their results; the lock ends with its process."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise InputError(
-            f"Another run is at work in '{folder}'; wait for it, or choose another target."
-        ) from error
