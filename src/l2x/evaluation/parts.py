@@ -1,7 +1,6 @@
 """The parts of a report card, one function each: evidence in, numbers with their intervals out.
 
-A part that is new here is printed, saved and drawn without a change elsewhere; `report_card` decides when it
-is measured.
+A part that is new here, and in `measured_parts`, is printed, saved and drawn without a change elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from l2x.evaluation.information import BITS
 from l2x.evaluation.oracle import oracle
 from l2x.evaluation.ranks import exact_rows, false_discovery_rows, median_rank, true_positive_rows
 from l2x.evaluation.stability import collapse, distinct_sets, jaccard, overlap
-from l2x.evaluation.verdict import TOLERANCE, Verdict, verdict_on
+from l2x.evaluation.verdict import TOLERANCE, UNCHECKED, Verdict, verdict_on
 from l2x.explanation import Explanation
 from l2x.features.noise import jitter
 from l2x.features.removal import removals
@@ -36,6 +35,18 @@ PROBE_ROWS = 50_000
 ORACLE_ROWS = 300
 # Kernel SHAP asks the model this often for one row by default (shap.KernelExplainer: 2 d + 2048).
 SHAP_ROWS = 2048
+
+
+def measured_parts(evidence: Evidence, *, brief: bool) -> tuple[list[Part], Verdict]:
+    """The parts in the order in which they are read, and the verdict that rests on them."""
+    fidelity, judge, information = (part(evidence) for part in (fidelity_part, judge_part, information_part))
+    if brief:
+        return [fidelity, judge, information], UNCHECKED
+    encoding, verdict = encoding_part(evidence)
+    parts = [fidelity, judge, encoding, information, stability_part(evidence)]
+    if evidence.truth is not None:
+        parts.append(truth_part(evidence, np.asarray(evidence.truth, dtype=bool)))
+    return [*parts, cost_part(evidence)], verdict
 
 
 def fidelity_part(evidence: Evidence) -> Part:

@@ -14,17 +14,7 @@ from l2x.errors import InputError
 from l2x.evaluation.card import ReportCard
 from l2x.evaluation.evidence import Evidence, Subject, subject_of
 from l2x.evaluation.judge import fit_judge
-from l2x.evaluation.parts import (
-    cost_part,
-    encoding_part,
-    fidelity_part,
-    information_curve,
-    information_part,
-    judge_part,
-    stability_part,
-    truth_part,
-)
-from l2x.evaluation.verdict import UNCHECKED
+from l2x.evaluation.parts import information_curve, measured_parts
 from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view
 from l2x.foundations.arrays import Array
@@ -153,16 +143,7 @@ def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge:
 
 
 def _card(evidence: Evidence, *, brief: bool) -> ReportCard:
-    """The parts in the order in which they are read."""
-    verdict = UNCHECKED
-    fidelity, judge, information = (part(evidence) for part in (fidelity_part, judge_part, information_part))
-    parts = [fidelity, judge, information]
-    if not brief:
-        encoding, verdict = encoding_part(evidence)
-        parts = [fidelity, judge, encoding, information, stability_part(evidence)]
-        if evidence.truth is not None:
-            parts.append(truth_part(evidence, np.asarray(evidence.truth, dtype=bool)))
-        parts.append(cost_part(evidence))
+    parts, verdict = measured_parts(evidence, brief=brief)
     return ReportCard(
         name=evidence.subject.name,
         task=str(evidence.black_box.task),
