@@ -132,20 +132,10 @@ class ReportCard:
     def to_dict(self) -> dict[str, Any]:
         """Plain Python, for JSON: {"parts": {part: {key: {"value", "low", "high"}}}, "finding", ...}; None
         where a number does not exist."""
-        return {
-            "name": self.name,
-            "task": self.task,
-            "rows": self.rows,
-            "features": self.features,
-            "k": self.k,
-            "finding": self.finding,
-            "verdict": self.verdict,
-            "parts": {
-                part.key: {entry.key: entry.estimate.to_dict() for entry in part.entries}
-                for part in self.parts
-            },
-            "curve": [{"k": k, **estimate.to_dict()} for k, estimate in self.curve],
-        }
+        plain = ("name", "task", "rows", "features", "k", "finding", "verdict")
+        parts = {part.key: {e.key: e.estimate.to_dict() for e in part.entries} for part in self.parts}
+        curve = [{"k": k, **estimate.to_dict()} for k, estimate in self.curve]
+        return {name: getattr(self, name) for name in plain} | {"parts": parts, "curve": curve}
 
     def to_html(self) -> str:
         """One self-contained page, everything escaped."""

@@ -189,7 +189,13 @@ def match_columns(
     offered = [name for name in table.columns if name not in drop]
     missing = [name for name in reading.columns if name not in offered]
     if missing and not reading.named:
-        return _by_position(reading.columns, table, [name for name in offered if name not in keep]), []
+        rest = [name for name in offered if name not in keep]
+        if len(rest) != len(reading.columns):
+            raise InputError(
+                f"The explainer was fitted on {len(reading.columns)} columns without names; "
+                f"'{table.path}' has {len(rest)}: {some(rest)}. Drop those that are not features."
+            )
+        return rest, []
     if missing:
         raise InputError(
             f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
@@ -197,12 +203,3 @@ def match_columns(
         )
     ignored = [name for name in offered if name not in reading.columns and name not in keep]
     return list(reading.columns), ignored
-
-
-def _by_position(wanted: Sequence[str], table: Table, offered: list[str]) -> list[str]:
-    if len(offered) != len(wanted):
-        raise InputError(
-            f"The explainer was fitted on {len(wanted)} columns without names; '{table.path}' has "
-            f"{len(offered)}: {some(offered)}. Drop those that are not features."
-        )
-    return offered
