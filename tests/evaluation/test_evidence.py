@@ -12,9 +12,8 @@ from toy_models import one_column
 import l2x
 from l2x.baselines import RandomK
 from l2x.blackbox import as_black_box
-from l2x.evaluation import Bootstrap, Estimate, FittedQ, fit_judge, information
-from l2x.evaluation.evidence import Evidence
-from l2x.evaluation.subject import subject_of
+from l2x.evaluation import Estimate, FittedQ, fit_judge, information
+from l2x.evaluation.evidence import Evidence, subject_of
 from l2x.features.fitted import fitted_view
 
 
@@ -30,7 +29,6 @@ def evidence_of(model: Any, judge: FittedQ, X: np.ndarray, plan: l2x.TrainingPla
         answers=black_box(X),
         judge=judge,
         plan=plan,
-        boot=Bootstrap(len(X)),
         seed=0,
         ask_seconds=0.1,
     )
@@ -78,9 +76,10 @@ def test_agreement(evidence: Evidence, of_means: Evidence) -> None:
 
 
 def test_outputs_in_the_units_of_answers(evidence: Evidence, of_means: Evidence) -> None:
+    probabilities, means = (each.judge.likelihood.answers for each in (evidence, of_means))
     standard = of_means.judge.likelihood.targets(of_means.answers).numpy()
-    np.testing.assert_allclose(of_means.as_answers(standard), of_means.answers, rtol=1e-4, atol=1e-3)
-    np.testing.assert_allclose(evidence.as_answers(np.log(evidence.answers)), evidence.answers, rtol=1e-6)
+    np.testing.assert_allclose(means(standard), of_means.answers, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(probabilities(np.log(evidence.answers)), evidence.answers, rtol=1e-6)
     assert of_means.available == pytest.approx(np.log2(np.e))  # two standardised means: half of 1 + 1 nats
 
 

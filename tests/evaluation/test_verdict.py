@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from l2x.evaluation import Estimate
-from l2x.evaluation.verdict import UNCHECKED, finding_of, verdict_on
+from l2x.evaluation.verdict import UNCHECKED, verdict_on
 
 LITTLE, MUCH = Estimate(0.01, 0.00, 0.02), Estimate(0.25, 0.20, 0.30)
 
@@ -23,7 +23,6 @@ LITTLE, MUCH = Estimate(0.01, 0.00, 0.02), Estimate(0.25, 0.20, 0.30)
     ],
 )
 def test_findings(share: Estimate, proven: bool, missed: float, rows: int, found: str) -> None:
-    assert finding_of(share, proven=proven, missed=missed, rows=rows) == found
     assert verdict_on(share, proven=proven, missed=missed, rows=rows).finding == found
 
 

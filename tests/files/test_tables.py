@@ -106,7 +106,8 @@ def test_a_sample_of_a_csv_is_what_pandas_reads(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(tables, "CSV_BLOCK", 1024)
     head = "code,gap,half,flag,name\n"
     (tmp_path / "t.csv").write_text(head + "1,1,1,true,a\n" * 200 + "2,,0.5,,\n" + "3,3,3,false,b\n")
-    sample = read_sample(Table(tmp_path / "t.csv"), ["code", "gap", "half", "flag", "name"], 1000, seed=0)
+    columns = ["code", "gap", "half", "flag", "name"]
+    sample = read_sample(Table(tmp_path / "t.csv"), l2x.Columns(), columns, 1000, seed=0)
     pd.testing.assert_frame_equal(sample, pd.read_csv(tmp_path / "t.csv"))
     assert sample["code"].dtype == np.int64
     assert isinstance(sample["flag"][200], float)  # NaN, not None

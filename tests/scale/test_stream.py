@@ -11,9 +11,10 @@ import pytest
 
 import l2x
 from l2x.errors import InputError
+from l2x.features.reading import reading_of
 from l2x.files.tables import Table
 from l2x.interop import arrow_columns
-from l2x.scale.stream import BatchExplainer, explain_table, match_columns, text_categories
+from l2x.scale.stream import BatchExplainer, explain_table, match_columns
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 SHORT = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
@@ -156,8 +157,8 @@ def test_a_csv_gives_what_the_frame_gives(tmp_path: Path, groups: dict[str, list
 
     view = l2x.ColumnGroups(groups, categorical=["branch"])
     explainer = l2x.Explainer(model, k=2, features=view, training=SHORT).fit(frame)
-    texts = ["zip", "time", "flag", "day", "city"]
-    assert sorted(text_categories(explainer, list(frame))) == sorted(texts)
+    texts = reading_of(explainer.features_).categories
+    assert [list(frame)[position] for position in sorted(texts)] == ["zip", "time", "flag", "day", "city"]
     frame.to_csv(tmp_path / "in.csv", index=False)
     frame.to_parquet(tmp_path / "in.parquet")
     results = []

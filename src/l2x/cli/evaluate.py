@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +18,7 @@ from l2x.cli.terminal import note_ignored
 if TYPE_CHECKING:
     import pandas as pd
 
-    from l2x.blackbox import BlackBox
     from l2x.evaluation import ReportCard
-    from l2x.explainer import Explainer
-    from l2x.training import TrainingPlan
 
 Rows = Annotated[
     int,
@@ -63,78 +62,43 @@ def evaluate(
     Example:  `l2x evaluate churn.l2x churn:model test.csv --report card.html`
     """
     from l2x.artifact import load
+    from l2x.evaluation import report_card
     from l2x.features.view import checked_k
+    from l2x.files.tables import Table, read_sample
     from l2x.foundations.atomic import check_writable
+    from l2x.scale.stream import match_columns
 
     black_box = load_black_box(model)
     explainer = load(file, model=black_box)
     k = checked_k(explainer.features_, explainer.k if k is None else k)
     if report is not None:
         check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
-    frame = _sample(explainer, data, drop=drop or [], column=column, rows=rows, seed=seed, quiet=quiet)
+    table = Table(data)
+    columns, ignored = match_columns(explainer, table, drop=drop or [], column=column)
+    if not quiet:
+        note_ignored(ignored, "the explainer")
+    frame = read_sample(table, explainer.features_, columns, rows, seed=seed)
+    judged, measured = _halves(frame, seed)
     plan = training_plan(explainer.features_, paper=False, quick=quick, progress=not quiet)
-    card = _card(explainer, black_box, frame, k, plan, brief=brief, seed=seed)
+    card = report_card(explainer, black_box, judged, measured, k, training=plan, brief=brief, seed=seed)
     if report is not None:
         card.save(report)
     if as_json:
-        _print_json(card, {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)})
+        origin = {"l2x": __version__, "explainer": str(file), "model": model, "data": str(data)}
+        typer.echo(json.dumps(origin | card.to_dict(), indent=2))
     else:
         _print(card, report)
 
 
-def _sample(
-    explainer: Explainer,
-    data: Path,
-    *,
-    drop: list[str],
-    column: str | None,
-    rows: int,
-    seed: int,
-    quiet: bool,
-) -> pd.DataFrame:
-    """Some rows of DATA, with the columns that the explainer knows."""
-    from l2x.features.reading import reading_of
-    from l2x.files.tables import Table, read_sample
-    from l2x.scale.stream import match_columns, text_categories
-
-    table = Table(data)
-    columns, ignored = match_columns(explainer, table, drop=drop, column=column)
-    if not quiet:
-        note_ignored(ignored, "the explainer")
-    of_texts = reading_of(explainer.features_).one_text
-    known = text_categories(explainer, columns)
-    return read_sample(table, columns, rows, seed=seed, as_text=of_texts, categories=known)
-
-
-def _card(
-    explainer: Explainer,
-    black_box: BlackBox,
-    frame: pd.DataFrame,
-    k: int,
-    plan: TrainingPlan,
-    *,
-    brief: bool,
-    seed: int,
-) -> ReportCard:
-    """Measured on one half of the rows, with a judge and probes from the other."""
+def _halves(frame: pd.DataFrame, seed: int) -> list[pd.DataFrame]:
+    """Rows for the judge and the probes, and rows to measure on."""
     import numpy as np
 
-    from l2x.evaluation import report_card
-
     order = np.random.default_rng(seed).permutation(len(frame))
-    judged, measured = (frame.iloc[half] for half in np.split(order, [len(frame) // 2]))
-    return report_card(explainer, black_box, judged, measured, k, training=plan, brief=brief, seed=seed)
-
-
-def _print_json(card: ReportCard, origin: dict[str, str]) -> None:
-    import json
-
-    typer.echo(json.dumps(origin | card.to_dict(), indent=2))
+    return [frame.iloc[half] for half in np.split(order, [len(frame) // 2])]
 
 
 def _print(card: ReportCard, report: Path | None) -> None:
-    import sys
-
     from rich.console import Console
 
     # A pipe has no width to fit into.

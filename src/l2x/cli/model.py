@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from l2x.blackbox import BlackBox
@@ -23,20 +24,13 @@ def load_black_box(spec: str) -> BlackBox:
         raise InputError(
             f"MODEL is '{spec}'; expected module:attribute, such as churn:model, or a file.onnx."
         )
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        model = _imported(module, attribute)
+        model = attrgetter(attribute)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
         raise InputError(f"Cannot load MODEL '{spec}': {error}.") from error
     except Exception as error:  # the user's own module: anything can happen while it is imported
         raise InputError(f"Importing MODEL '{spec}' raised {type(error).__name__}: {error}") from error
     return as_black_box(model)
-
-
-def _imported(module: str, attribute: str) -> Any:
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    found: Any = importlib.import_module(module)
-    for name in attribute.split("."):
-        found = getattr(found, name)
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ class Estimate:
         return Estimate(self.value * factor, self.low * factor, self.high * factor)
 
     def to_dict(self) -> dict[str, float | None]:
-        """For JSON, which has no NaN: value, low and high, each a number or None."""
-        return {name: number_or_none(getattr(self, name)) for name in ("value", "low", "high")}
+        """For JSON, which has neither NaN nor infinity: value, low and high, each a number or None."""
+        return {name: float(x) if np.isfinite(x) else None for name, x in asdict(self).items()}
 
 
 class Bootstrap:
@@ -88,9 +88,3 @@ class Bootstrap:
         """The mean of each draw, (draws,)."""
         sums = np.bincount(self.group, weights=np.asarray(rows, dtype=float), minlength=len(self.sizes))
         return np.asarray((self.counts @ sums) / (self.counts @ self.sizes))
-
-
-def number_or_none(value: Any) -> float | None:
-    """For JSON, which has neither NaN nor infinity."""
-    number = float(value)
-    return number if np.isfinite(number) else None

@@ -14,12 +14,6 @@ from l2x.evaluation.verdict import Finding
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS: dict[Finding, str] = {
-    "encodes": "red",
-    "none": "green",
-    "uncertain": "yellow",
-    "unchecked": "yellow",
-}
 FINDING_NAMES: dict[Finding, str] = {
     "encodes": "encodes",
     "none": "none found",
@@ -61,10 +55,10 @@ class Part:
 
     def __getitem__(self, key: str) -> Estimate:
         """A number by its key: `card["encoding"]["gain"]`."""
-        for entry in self.entries:
-            if entry.key == key:
-                return entry.estimate
-        raise KeyError(f"{key!r}; part {self.key!r} has {', '.join(entry.key for entry in self.entries)}")
+        estimates = {entry.key: entry.estimate for entry in self.entries}
+        if key not in estimates:
+            raise KeyError(f"{key!r}; part {self.key!r} has {', '.join(estimates)}")
+        return estimates[key]
 
 
 @dataclass(frozen=True)
@@ -102,10 +96,10 @@ class ReportCard:
 
     def __getitem__(self, key: str) -> Part:
         """A part by its key: `card["fidelity"]`."""
-        for part in self.parts:
-            if part.key == key:
-                return part
-        raise KeyError(f"{key!r}; this card has {', '.join(part.key for part in self.parts)}")
+        parts = {part.key: part for part in self.parts}
+        if key not in parts:
+            raise KeyError(f"{key!r}; this card has {', '.join(parts)}")
+        return parts[key]
 
     def __contains__(self, key: str) -> bool:
         return any(part.key == key for part in self.parts)
@@ -132,25 +126,16 @@ class ReportCard:
             for entry in part.entries:
                 table.add_row(Text(f"  {entry.label}"), Text(entry.text), Text(entry.meaning))
         yield table
-        yield Text(f"\n{self.verdict}", style=f"bold {COLOURS[self.finding]}")
+        colour = {"encodes": "red", "none": "green"}.get(self.finding, "yellow")
+        yield Text(f"\n{self.verdict}", style=f"bold {colour}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python, for JSON: {"parts": {part: {key: {"value", "low", "high"}}}, "finding", ...}; None
         where a number does not exist."""
-        return {
-            "name": self.name,
-            "task": self.task,
-            "rows": self.rows,
-            "features": self.features,
-            "k": self.k,
-            "finding": self.finding,
-            "verdict": self.verdict,
-            "parts": {
-                part.key: {entry.key: entry.estimate.to_dict() for entry in part.entries}
-                for part in self.parts
-            },
-            "curve": [{"k": k, **estimate.to_dict()} for k, estimate in self.curve],
-        }
+        plain = ("name", "task", "rows", "features", "k", "finding", "verdict")
+        parts = {part.key: {e.key: e.estimate.to_dict() for e in part.entries} for part in self.parts}
+        curve = [{"k": k, **estimate.to_dict()} for k, estimate in self.curve]
+        return {name: getattr(self, name) for name in plain} | {"parts": parts, "curve": curve}
 
     def to_html(self) -> str:
         """One self-contained page, everything escaped."""

@@ -72,13 +72,14 @@ def encode_meter(
     network = judge.q
     if not isinstance(network, NetworkQ):
         raise InputError("The probes of the encode-meter start from a network: fit a judge with fit_judge.")
-    likelihood, rows = network.likelihood, _encoded(judge, X, answers)
+    view, likelihood = judge.view, network.likelihood
+    rows = Rows(view, None, view.encode(view.check(X)), likelihood.targets(answers))
     selected = torch.from_numpy(masks).float()
 
     def outputs(*, shuffled: bool, seed: int) -> Tensor:
         """A probe's, for the test rows."""
         probe = fit_probe(network, rows, selected, Run.begin(plan, seed), shuffled=shuffled)
-        return torch.from_numpy(FittedQ(judge.view, probe).outputs(test_X, test_masks))
+        return torch.from_numpy(FittedQ(view, probe).outputs(test_X, test_masks))
 
     g1, g0 = outputs(shuffled=False, seed=seed), outputs(shuffled=True, seed=seed)
     control = outputs(shuffled=True, seed=seed + 1)
@@ -89,9 +90,3 @@ def encode_meter(
     log_g1, log_g0, log_control = (likelihood.log_likelihood(q, target).numpy() for q in (g1, g0, control))
     divergence = likelihood.divergence(g1, g0).numpy()
     return Encoding(divergence, log_g1 - log_g0, log_control - log_g0, g1.numpy(), mask_only.numpy())
-
-
-def _encoded(judge: FittedQ, X: Any, answers: Array) -> Rows:
-    """Rows and the model's answers as the judge's network reads them."""
-    x = judge.view.encode(judge.view.check(X))
-    return Rows(judge.view, None, x, judge.likelihood.targets(answers))

@@ -1,8 +1,10 @@
-"""What the parts of a report card are measured from, and the units that they share."""
+"""What the parts of a report card are measured from - who is judged, on what - and the units they share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,11 +12,11 @@ import numpy as np
 
 from l2x.blackbox import BlackBox
 from l2x.conditional import Conditional, FittedQ
+from l2x.errors import InputError
 from l2x.evaluation.agreement import r2, same_class, squared_errors
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.chance import random_selections
 from l2x.evaluation.information import BITS, log_informed, log_uninformed
-from l2x.evaluation.subject import Subject
 from l2x.explanation import Explanation
 from l2x.features.fitted import selectable_units
 from l2x.features.view import View
@@ -23,6 +25,63 @@ from l2x.training import TrainingPlan
 
 # Bits below which there is no information about the answer to speak of: it hardly varies.
 NOTHING = 0.005
+# A first call that takes less than this many seconds may be mostly imports and set-up, which are not the
+# price of a row: it is timed again.
+SET_UP = 1.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Explanations of the test rows, and who made them, if that is known."""
+
+    name: str
+    explanation: Explanation
+    others: Sequence[Explanation]  # of the same rows, by the same method with other seeds
+    source: Any  # has explain(X, k); None for precomputed explanations
+    explain_seconds: float | None
+
+
+def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
+    """The first of `given`, one or a list, is judged; the others are compared with it."""
+    members = list(given) if isinstance(given, list | tuple) else [given]
+    if not members:
+        raise InputError("There is nothing to judge: give an explainer or an explanation.")
+    for member in members:
+        if not isinstance(member, Explanation) and not hasattr(member, "explain"):
+            kind = type(member).__name__
+            raise InputError(f"Cannot judge a {kind}: give an explainer, or what it returned for X_test.")
+    first, *others = members
+    k = getattr(first, "k", None) if k is None else k
+    if k is None:
+        raise InputError(f"{type(first).__name__} has no k of its own: pass k=, how many features to select.")
+    compared = [selections_of(other, X, k) for other in others]
+    if isinstance(first, Explanation):
+        return Subject(name or "explanations", selections_of(first, X, k), compared, None, None)
+    explanation, seconds = _timed(first, X, k)
+    if seconds < SET_UP:
+        explanation, seconds = _timed(first, X, k)
+    own_name = getattr(first, "name", None) or f"l2x, value={getattr(first, 'value', '?')!r}"
+    return Subject(name or str(own_name), explanation, compared, first, seconds)
+
+
+def selections_of(method: Any, X: Any, k: int) -> Explanation:
+    """What a method, or a precomputed explanation of X, selects with this k."""
+    if not isinstance(method, Explanation):
+        explanation: Explanation = method.explain(X, k)
+        return explanation
+    if len(method) != len(X):
+        raise InputError(
+            f"The explanation is of {len(method)} rows, X_test has {len(X)}: give the same rows."
+        )
+    return replace(method, k=k)  # the same ranking, cut after k
+
+
+def _timed(method: Any, X: Any, k: int) -> tuple[Explanation, float]:
+    """An explanation, and the seconds that it took."""
+    started = time.perf_counter()
+    explanation = selections_of(method, X, k)
+    _ = explanation.mask  # ranking is part of the work
+    return explanation, time.perf_counter() - started
 
 
 @dataclass(frozen=True)
@@ -40,7 +99,6 @@ class Evidence:
     answers: Array
     judge: FittedQ
     plan: TrainingPlan
-    boot: Bootstrap  # over the test rows
     seed: int
     ask_seconds: float  # that the model took for all test rows
     truth: Array | None = None  # (n, d)
@@ -55,6 +113,11 @@ class Evidence:
     def classifies(self) -> bool:
         return self.black_box.task == "classification"
 
+    @cached_property
+    def boot(self) -> Bootstrap:
+        """Over the test rows."""
+        return Bootstrap(len(self.answers), seed=self.seed)
+
     @property
     def measure(self) -> str:
         """What `agreement` is called."""
@@ -68,10 +131,6 @@ class Evidence:
         if self.classifies:
             return boot.mean(same_class(guesses, answers))
         return boot.of_means(r2, *squared_errors(guesses, answers))
-
-    def as_answers(self, outputs: Array) -> Array:
-        """A predictor's outputs in the units of the model's answers."""
-        return self.judge.likelihood.answers(outputs)
 
     @cached_property
     def selectable(self) -> Array:

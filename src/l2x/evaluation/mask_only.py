@@ -41,8 +41,6 @@ def mask_only_accuracy(
         raise InputError(
             f"{len(train_masks)} and {len(masks)} masks for {len(train_answers)} and {len(answers)} answers."
         )
-    if len(np.unique(train_answers)) == 1:
-        return float((answers == train_answers[0]).mean())
     guesses = _classifier(train_masks, train_answers, strength).predict(masks)
     return float((guesses == answers).mean())
 
@@ -57,18 +55,17 @@ def mask_only_outputs(masks: Array, answers: Array, test_masks: Array, likelihoo
         return torch.from_numpy(np.asarray(means, dtype=np.float32).reshape(len(test_masks), -1))
     shares = np.full((len(test_masks), answers.shape[1]), SMALLEST)
     classes = answers.argmax(axis=1)
-    known = np.unique(classes)
-    if len(known) == 1:
-        shares[:, known] = 1.0
-    else:
-        shares[:, known] = _classifier(masks, classes).predict_proba(test_masks)
+    shares[:, np.unique(classes)] = _classifier(masks, classes).predict_proba(test_masks)
     return torch.from_numpy(np.log(np.maximum(shares, SMALLEST)).astype(np.float32))
 
 
 def _classifier(masks: Array, classes: Array, strength: float = 1.0) -> Any:
+    from sklearn.dummy import DummyClassifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
+    if len(np.unique(classes)) == 1:  # which LogisticRegression refuses
+        return DummyClassifier().fit(masks, classes)
     with warnings.catch_warnings():
         # A few steps short of the optimum changes nothing that is reported.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -1,7 +1,6 @@
 """The parts of a report card, one function each: evidence in, numbers with their intervals out.
 
-A part that is new here is printed, saved and drawn without a change elsewhere; `report_card` decides when it
-is measured.
+A part that is new here, and in `measured_parts`, is printed, saved and drawn without a change elsewhere.
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.card import Entry, Part
 from l2x.evaluation.choose_k import candidate_sizes
 from l2x.evaluation.encoding import Encoding, encode_meter
-from l2x.evaluation.evidence import Evidence
+from l2x.evaluation.evidence import Evidence, selections_of
 from l2x.evaluation.information import BITS
 from l2x.evaluation.oracle import oracle
 from l2x.evaluation.ranks import exact_rows, false_discovery_rows, median_rank, true_positive_rows
 from l2x.evaluation.stability import collapse, distinct_sets, jaccard, overlap
-from l2x.evaluation.subject import selections_of
-from l2x.evaluation.verdict import TOLERANCE, Verdict, verdict_on
+from l2x.evaluation.verdict import TOLERANCE, UNCHECKED, Verdict, verdict_on
 from l2x.explanation import Explanation
 from l2x.features.noise import jitter
 from l2x.features.removal import removals
@@ -37,6 +35,18 @@ PROBE_ROWS = 50_000
 ORACLE_ROWS = 300
 # Kernel SHAP asks the model this often for one row by default (shap.KernelExplainer: 2 d + 2048).
 SHAP_ROWS = 2048
+
+
+def measured_parts(evidence: Evidence, *, brief: bool) -> tuple[list[Part], Verdict]:
+    """The parts in the order in which they are read, and the verdict that rests on them."""
+    fidelity, judge, information = (part(evidence) for part in (fidelity_part, judge_part, information_part))
+    if brief:
+        return [fidelity, judge, information], UNCHECKED
+    encoding, verdict = encoding_part(evidence)
+    parts = [fidelity, judge, encoding, information, stability_part(evidence)]
+    if evidence.truth is not None:
+        parts.append(truth_part(evidence, np.asarray(evidence.truth, dtype=bool)))
+    return [*parts, cost_part(evidence)], verdict
 
 
 def fidelity_part(evidence: Evidence) -> Part:
@@ -87,7 +97,7 @@ def judge_part(evidence: Evidence) -> Part:
     ]
     entries = []
     for key, label, mask in cases:
-        guesses = evidence.as_answers(evidence.judge.outputs(evidence.X_test, mask))
+        guesses = evidence.judge.predict(evidence.X_test, mask)
         loss = -evidence.judge.log_q(evidence.X_test, mask, evidence.answers)
         entries.append(Entry(key, label, evidence.agreement(guesses)))
         entries.append(Entry(f"{key}_loss", "  log-loss, nats", evidence.boot.mean(loss)))
@@ -146,18 +156,17 @@ def _probe_rows(evidence: Evidence) -> tuple[tuple[Any, Array, Array], tuple[Any
     X = view.check(evidence.X_train)
     X = view.take(X, slice(0, min(PROBE_ROWS, len(X))))
     answers = ask(evidence.black_box, view, X, progress=False)
-    learn = X, evidence.subject.explain(X).mask, answers
+    learn = X, selections_of(evidence.subject.source, X, explanation.k).mask, answers
     return learn, (evidence.X_test, explanation.mask, evidence.answers)
 
 
 def _reading_entries(evidence: Evidence, meter: Encoding, answers: Array, boot: Bootstrap) -> list[Entry]:
     """How well the answer can be read from the selections: by g1, from the mask alone, by chance."""
-    measure = evidence.measure
-    read, alone = (
-        evidence.agreement(evidence.as_answers(o), answers) for o in (meter.outputs, meter.mask_only)
-    )
+    in_units = evidence.judge.likelihood.answers
+    read, alone = (evidence.agreement(in_units(o), answers) for o in (meter.outputs, meter.mask_only))
     # The key is older than the name "probe": results/honesty.json holds it.
-    own = Entry("own_reader", f"{measure} of a probe of these selections", read, "naive: a code helps it")
+    label = f"{evidence.measure} of a probe of these selections"
+    own = Entry("own_reader", label, read, "naive: a code helps it")
     if not evidence.classifies:
         return [own, Entry("mask_only", "R² of the mask alone", alone, "0 is chance")]
     classes = answers.argmax(axis=1)
@@ -217,7 +226,8 @@ def _repeated_entries(evidence: Evidence) -> list[Entry]:
     if evidence.subject.source is not None:
         noisy = jitter(evidence.view, evidence.X_test, np.random.default_rng(evidence.seed))
         if noisy is not None:
-            shared = evidence.boot.mean(jaccard(explanation, evidence.subject.explain(noisy)))
+            other = selections_of(evidence.subject.source, noisy, explanation.k)
+            shared = evidence.boot.mean(jaccard(explanation, other))
             entries.append(Entry("noise", "overlap under small noise", shared))
     return entries
 
@@ -263,17 +273,17 @@ def _oracle_entry(evidence: Evidence, exact: Conditional) -> Entry:
 def cost_part(evidence: Evidence) -> Part:
     """What explaining takes, and when learning to explain pays."""
     subject, entries = evidence.subject, []
-    if subject.rows_asked is not None:
-        asked = Estimate(float(subject.rows_asked))
-        entries.append(Entry("rows_asked", "rows asked of the model", asked, digits=0))
-    if subject.fit_seconds is not None:
-        entries.append(Entry("fit_seconds", "training, seconds", Estimate(subject.fit_seconds), digits=1))
+    asked, fit_seconds = (getattr(subject.source, name, None) for name in ("rows_asked_", "fit_seconds_"))
+    if asked is not None:
+        entries.append(Entry("rows_asked", "rows asked of the model", Estimate(asked), digits=0))
+    if fit_seconds is not None:
+        entries.append(Entry("fit_seconds", "training, seconds", Estimate(fit_seconds), digits=1))
     if subject.explain_seconds is not None:
         each = subject.explain_seconds / len(subject.explanation)
         speed = f"{1 / each:,.0f} rows per second"
         entries.append(Entry("microseconds", "one explanation, µs", Estimate(1e6 * each), speed, 2))
-        if subject.fit_seconds is not None:
-            entries.append(_break_even(evidence, subject.fit_seconds, each))
+        if fit_seconds is not None:
+            entries.append(_break_even(evidence, fit_seconds, each))
     return Part(
         "cost",
         "Cost",

@@ -9,11 +9,11 @@ import torch
 
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, NetworkQ
+from l2x.data import likelihood_of
 from l2x.errors import InputError
 from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
-from l2x.likelihood import Categorical, Gaussian, Likelihood
 
 # How sure the random model is: the standard deviation of its logits.
 SPREAD = 2.0
@@ -45,8 +45,11 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     black_box = as_black_box(model)
     view = fitted_view(features, X)
     X = view.check(X)
-    outputs = black_box(view.for_model(view.take(X, slice(0, min(len(X), 100))))).shape[1]
-    q = _random_network(view, outputs, regression=black_box.task == "regression", seed=seed)
+    answers = black_box(view.for_model(view.take(X, slice(0, min(len(X), 100)))))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = view.networks(answers.shape[1]).predictor().eval().requires_grad_(requires_grad=False)
+    q = FittedQ(view, NetworkQ(network, likelihood_of(black_box, answers)))
 
     def logits(rows: Any) -> Array:
         return q.outputs(rows, np.ones((len(rows), view.d), dtype=bool))
@@ -60,14 +63,3 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     return BlackBox(
         predict, task=black_box.task, logits=black_box.task == "classification", name="a random model"
     )
-
-
-def _random_network(view: View, outputs: int, *, regression: bool, seed: int) -> FittedQ:
-    """The view's predictor as it is before any training."""
-    likelihood: Likelihood = (
-        Gaussian((0.0,) * outputs, (1.0,) * outputs) if regression else Categorical(outputs)
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        network = view.networks(outputs).predictor().eval().requires_grad_(requires_grad=False)
-    return FittedQ(view, NetworkQ(network, likelihood))

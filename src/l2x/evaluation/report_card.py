@@ -11,22 +11,10 @@ from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import Conditional, FittedQ
 from l2x.data import ask
 from l2x.errors import InputError
-from l2x.evaluation.bootstrap import Bootstrap
-from l2x.evaluation.card import Part, ReportCard
-from l2x.evaluation.evidence import Evidence
+from l2x.evaluation.card import ReportCard
+from l2x.evaluation.evidence import Evidence, Subject, subject_of
 from l2x.evaluation.judge import fit_judge
-from l2x.evaluation.parts import (
-    cost_part,
-    encoding_part,
-    fidelity_part,
-    information_curve,
-    information_part,
-    judge_part,
-    stability_part,
-    truth_part,
-)
-from l2x.evaluation.subject import Subject, subject_of
-from l2x.evaluation.verdict import UNCHECKED, Verdict
+from l2x.evaluation.parts import information_curve, measured_parts
 from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view
 from l2x.foundations.arrays import Array
@@ -81,7 +69,7 @@ def report_card(
     subject = subject_of(explainers, X_test, k, name)
     _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)
     known = {"truth": truth, "exact": exact, "randomised": randomised}
-    evidence = _evidence(subject, as_black_box(model), X_train, X_test, judge, training, seed, known)
+    evidence = _evidence(subject, as_black_box(model), X_train, X_test, judge, training, seed=seed, **known)
     return _card(evidence, brief=brief)
 
 
@@ -112,8 +100,9 @@ def _evidence(
     X_test: Any,
     judge: FittedQ | None,
     training: TrainingPlan | None,
+    *,
     seed: int,
-    known: dict[str, Any],
+    **known: Any,
 ) -> Evidence:
     """Ask the model about the test rows, and fit a judge if there is none."""
     view = fitted_view(subject.explanation.view, X_test)
@@ -134,7 +123,6 @@ def _evidence(
         answers=answers,
         judge=judge,
         plan=plan,
-        boot=Bootstrap(len(X_test), seed=seed),
         seed=seed,
         ask_seconds=seconds,
         **known,
@@ -143,21 +131,19 @@ def _evidence(
 
 def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge: FittedQ | None) -> None:
     """Explainer and judge must have been fitted to a model with such answers."""
-    outputs = answers.shape[1]
-    if subject.outputs not in (None, outputs):
+    outputs, q = answers.shape[1], getattr(subject.source, "q_", None)
+    if q is not None and q.likelihood.outputs != outputs:
         raise InputError(
             f"{black_box.name} gives {outputs} numbers for a row, but the explainer was fitted to "
-            f"{subject.outputs}: is this the model that it explains?"
+            f"{q.likelihood.outputs}: is this the model that it explains?"
         )
-    if judge is not None:
-        likelihood = judge.likelihood
-        kind = (isinstance(likelihood, Gaussian), likelihood.outputs)
-        if kind != (black_box.task == "regression", outputs):
-            raise InputError("judge= was fitted to another kind of model; fit one to this model (fit_judge).")
+    kind = (black_box.task == "regression", outputs)
+    if judge is not None and kind != (isinstance(judge.likelihood, Gaussian), judge.likelihood.outputs):
+        raise InputError("judge= was fitted to another kind of model; fit one to this model (fit_judge).")
 
 
 def _card(evidence: Evidence, *, brief: bool) -> ReportCard:
-    parts, verdict = _parts(evidence, brief=brief)
+    parts, verdict = measured_parts(evidence, brief=brief)
     return ReportCard(
         name=evidence.subject.name,
         task=str(evidence.black_box.task),
@@ -169,15 +155,3 @@ def _card(evidence: Evidence, *, brief: bool) -> ReportCard:
         parts=parts,
         curve=information_curve(evidence),
     )
-
-
-def _parts(evidence: Evidence, *, brief: bool) -> tuple[list[Part], Verdict]:
-    """In the order in which they are read."""
-    fidelity, judge, information = (part(evidence) for part in (fidelity_part, judge_part, information_part))
-    if brief:
-        return [fidelity, judge, information], UNCHECKED
-    encoding, verdict = encoding_part(evidence)
-    parts = [fidelity, judge, encoding, information, stability_part(evidence)]
-    if evidence.truth is not None:
-        parts.append(truth_part(evidence, np.asarray(evidence.truth, dtype=bool)))
-    return [*parts, cost_part(evidence)], verdict

@@ -36,29 +36,14 @@ UNCHECKED = Verdict(
 )
 
 
+NO_INFORMATION = Verdict(
+    "uncertain",
+    "UNCERTAIN: the model's answer hardly varies on these rows: there is no information about it that "
+    "features could carry. Measure on rows with different answers.",
+)
+
+
 def verdict_on(share: Estimate, *, proven: bool, missed: float, rows: int) -> Verdict:
-    """The finding, and its sentence; the arguments are those of `finding_of`."""
-    finding = finding_of(share, proven=proven, missed=missed, rows=rows)
-    if np.isnan(share.value):
-        return Verdict(finding, NO_INFORMATION)
-    amount = f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}] of the information about the answer"
-    if finding == "encodes":
-        sentence = (
-            f"ENCODES: the choice of features carries {amount}, beyond their values. High fidelity may come "
-            "from this code; do not read these features as reasons."
-        )
-    elif finding == "none":
-        sentence = (
-            f"No encoding found: the choice of features carries {amount}, beyond their values "
-            f"(limit {TOLERANCE:.0%})."
-        )
-    else:
-        doubt = _doubt(share, missed, rows)
-        sentence = f"UNCERTAIN: the choice of features seems to carry {amount}, beyond their values{doubt}"
-    return Verdict(finding, sentence)
-
-
-def finding_of(share: Estimate, *, proven: bool, missed: float, rows: int) -> Finding:
     """Above the limit, below it, or neither with 95 % confidence.
 
     Parameters
@@ -68,17 +53,18 @@ def finding_of(share: Estimate, *, proven: bool, missed: float, rows: int) -> Fi
     missed : the share that the judge misses even with everything selected
     rows : how many rows it was measured on
     """
+    if np.isnan(share.value):
+        return NO_INFORMATION
+    interval = f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
+    amount = f"{interval} of the information about the answer, beyond their values"
     if share.low > TOLERANCE and proven:
-        return "encodes"
+        advice = "High fidelity may come from this code; do not read these features as reasons."
+        return Verdict("encodes", f"ENCODES: the choice of features carries {amount}. {advice}")
     if share.high <= TOLERANCE and missed <= MOST_MISSED and rows >= FEWEST_ROWS:
-        return "none"
-    return "uncertain"
-
-
-NO_INFORMATION = (
-    "UNCERTAIN: the model's answer hardly varies on these rows: there is no information about it that "
-    "features could carry. Measure on rows with different answers."
-)
+        sentence = f"No encoding found: the choice of features carries {amount} (limit {TOLERANCE:.0%})."
+        return Verdict("none", sentence)
+    doubt = _doubt(share, missed, rows)
+    return Verdict("uncertain", f"UNCERTAIN: the choice of features seems to carry {amount}{doubt}")
 
 
 def _doubt(share: Estimate, missed: float, rows: int) -> str:

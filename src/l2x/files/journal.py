@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
+from filelock import FileLock, Timeout
 
 from l2x.errors import InputError
 from l2x.foundations.atomic import write_atomically
@@ -31,7 +32,7 @@ class Journal:
     def __init__(self, target: Path, asked: dict[str, Any]) -> None:
         self.folder = target.with_name(f"{target.name}.parts")
         self.description = self.folder / "run.json"
-        self.asked = json.loads(json.dumps(asked))
+        self.asked = json.dumps(asked, indent=1).encode()
 
     @contextmanager
     def opened(self) -> Iterator[Append]:
@@ -42,18 +43,17 @@ class Journal:
         """
         self._check_folder()
         self.folder.mkdir(exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            _claim(lock, self.folder)
+        with self._claimed():
             try:
                 self._tidy()
-                write_atomically(self.description, json.dumps(self.asked, indent=1).encode())
-                with _Segment(self.folder / f"{len(self._segments()):04}.arrows") as segment:
-                    yield segment.append
+                write_atomically(self.description, self.asked)
+                with _segment(self.folder / f"{len(self._segments()):04}.arrows") as append:
+                    yield append
             except BaseException as error:
                 if isinstance(error, InputError) or not self._segments():
-                    self._delete()
+                    shutil.rmtree(self.folder, ignore_errors=True)
                 raise
-            self._delete()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """Everything that earlier sessions of an opened journal finished, in order."""
@@ -63,6 +63,16 @@ class Journal:
                     yield from stream
             except (pa.ArrowInvalid, OSError):
                 continue  # the session ended while it wrote its last result
+
+    def _claimed(self) -> AbstractContextManager[object]:
+        """Two runs with one target would mix their results; the lock ends with its process."""
+        lock = FileLock(self.folder / "lock")
+        try:
+            return lock.acquire(timeout=0)
+        except Timeout as error:
+            raise InputError(
+                f"Another run is at work in '{self.folder}'; wait for it, or choose another target."
+            ) from error
 
     def _check_folder(self) -> None:
         """Refuse to touch anything that is not a journal."""
@@ -78,56 +88,31 @@ class Journal:
 
     def _tidy(self) -> None:
         """Delete another run's results; of this run, the hidden files that a killed writer left."""
-        for path in self.folder.glob(".*" if self._is_same_run() else "*"):
+        same_run = self.description.exists() and self.description.read_bytes() == self.asked
+        for path in self.folder.glob(".*" if same_run else "*"):
             if path.name != "lock":
                 path.unlink()
-
-    def _delete(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _segments(self) -> list[Path]:
         return sorted(self.folder.glob("*.arrows"))
 
-    def _is_same_run(self) -> bool:
-        try:
-            return bool(json.loads(self.description.read_text()) == self.asked)
-        except (OSError, ValueError):
-            return False
 
-
-class _Segment:
+@contextmanager
+def _segment(path: Path) -> Iterator[Append]:
     """The results of one session; the file appears with the first of them."""
+    file = stream = None
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file: Any = None
-        self.stream: Any = None
+    def append(batch: pa.RecordBatch) -> None:
+        nonlocal file, stream
+        if file is None:
+            file = pa.OSFile(str(path), "wb")
+            stream = pa.ipc.new_stream(file, batch.schema)
+        stream.write_batch(batch)
 
-    def __enter__(self) -> _Segment:
-        return self
-
-    def append(self, batch: pa.RecordBatch) -> None:
-        if self.file is None:
-            self.file = pa.OSFile(str(self.path), "wb")
-            self.stream = pa.ipc.new_stream(self.file, batch.schema)
-        self.stream.write_batch(batch)
-
-    def __exit__(self, *error: object) -> None:
+    try:
+        yield append
+    finally:
         # The stream stays without its end mark, which readers can do without: after a result that was only
         # partly written, the mark would be read as the rest of it; and on a full disk it cannot be written.
-        if self.file is not None:
-            self.file.close()
-
-
-def _claim(lock: IO[str], folder: Path) -> None:
-    """Two runs with one target would mix their results; the lock ends with its process."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise InputError(
-            f"Another run is at work in '{folder}'; wait for it, or choose another target."
-        ) from error
+        if file is not None:
+            file.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from l2x.files.sample import sample_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-Format = Literal["csv", "parquet"]
 # By column, the categories that are known; they are texts.
 Categories = Mapping[str, Collection[str]]
 
@@ -29,6 +28,8 @@ Categories = Mapping[str, Collection[str]]
 # batch of float64 stays below 8 MiB.
 BATCH_ROWS = 32_768
 BATCH_CELLS = 1 << 20
+# Texts at a time: they are longer than rows of numbers, and have more features.
+TEXT_ROWS = 4096
 # Bytes of CSV parsed at a time; pyarrow guesses the columns' types from the first block.
 CSV_BLOCK = 4 << 20
 # Bytes of each Parquet column read at a time.
@@ -57,15 +58,15 @@ class Table:
         with _reading(path):
             if self.format != "parquet":
                 with pa.csv.open_csv(path, **_csv_options(self.format)) as reader:
-                    self._schema = reader.schema
+                    schema = reader.schema
             else:
                 with pa.parquet.ParquetFile(path) as file:
-                    self._schema = file.schema_arrow
-                    self.rows = int(file.metadata.num_rows)
-        names = self._schema.names
+                    schema, self.rows = file.schema_arrow, int(file.metadata.num_rows)
+        names = schema.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InputError(f"'{path}' has more than one column named {', '.join(map(repr, twice))}.")
-        written = (self._schema.pandas_metadata or {}).get("index_columns", [])
+        self._types = dict(zip(names, schema.types, strict=True))  # in a CSV, guessed from the first block
+        written = (schema.pandas_metadata or {}).get("index_columns", [])
         self.index_columns = [name for name in names if name in written]
         self.columns = [name for name in names if name not in self.index_columns]
 
@@ -74,13 +75,13 @@ class Table:
         """The columns that hold texts."""
         if self.format == "txt":
             return self.columns
-        types = {name: self._schema.field(name).type for name in self.columns}
-        return [n for n, t in types.items() if pa.types.is_string(t) or pa.types.is_large_string(t)]
+        texts = pa.string(), pa.large_string()
+        return [name for name in self.columns if self._types[name] in texts]
 
     @property
     def integer_columns(self) -> list[str]:
         """The columns that hold integers; in a CSV, judged by its first block."""
-        return [name for name in self.columns if pa.types.is_integer(self._schema.field(name).type)]
+        return [name for name in self.columns if pa.types.is_integer(self._types[name])]
 
     def require(self, names: Iterable[str], purpose: str) -> None:
         """Every name must be a column: typos are errors. `purpose` is a verb: what is wanted of them."""
@@ -131,7 +132,7 @@ class Table:
     def _parquet_blocks(
         self, wanted: list[str], copied: set[str], batch_rows: int, skip: int
     ) -> Iterator[pa.RecordBatch]:
-        decimals = [name for name in wanted if name not in copied and self._is_decimal(name)]
+        decimals = [name for name in wanted if name not in copied and pa.types.is_decimal(self._types[name])]
         # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
         with pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
             first = 0  # row groups that are skipped entirely need not be read
@@ -147,7 +148,7 @@ class Table:
         self, wanted: list[str], copied: set[str], categories: Categories, skip: int
     ) -> Iterator[pa.RecordBatch]:
         as_text = copied | set(categories)
-        types = {name: _csv_type(self._schema.field(name).type, name in as_text) for name in wanted}
+        types = {name: _csv_type(self._types[name], name in as_text) for name in wanted}
         options = pa.csv.ConvertOptions(include_columns=wanted, column_types=types)
         gaps = {
             name: pa.array([cell for cell in options.null_values if cell not in categories.get(name, ())])
@@ -161,8 +162,23 @@ class Table:
                     yield _with_gaps(batch.slice(skip), gaps)
                     skip = max(0, skip - len(batch))
 
-    def _is_decimal(self, name: str) -> bool:
-        return bool(pa.types.is_decimal(self._schema.field(name).type))
+
+def view_batches(
+    table: Table,
+    view: View,
+    columns: Sequence[str],
+    *,
+    keep: Sequence[str] = (),
+    batch_rows: int | None = None,
+    skip: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """`Table.batches` of the columns as `view`, fitted or not, reads them; those in `keep` are copied."""
+    reading = reading_of(view)
+    if reading.one_text:  # a text stays as it is, even if it looks like a number
+        return table.batches((), text=[*columns, *keep], batch_rows=batch_rows or TEXT_ROWS, skip=skip)
+    # In a CSV, categories that are texts to the view may look like numbers, times or booleans.
+    known = {columns[position]: categories for position, categories in reading.categories.items()}
+    return table.batches(columns, text=keep, categories=known, batch_rows=batch_rows, skip=skip)
 
 
 def read_training_rows(
@@ -183,7 +199,7 @@ def read_training_rows(
     table.require(drop, "drop")
     one_text = reading_of(view).one_text
     columns = [text_column(table, column, others=drop)] if one_text else known_columns(table, known, drop)
-    return read_sample(table, columns, rows, seed=seed, as_text=one_text)
+    return read_sample(table, view, columns, rows, seed=seed)
 
 
 def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
@@ -211,23 +227,15 @@ def text_column(table: Table, column: str | None, *, others: Sequence[str] = ())
     )
 
 
-def read_sample(
-    table: Table,
-    columns: Sequence[str],
-    rows: int,
-    *,
-    seed: int,
-    as_text: bool = False,
-    categories: Categories | None = None,
-) -> pd.DataFrame:
+def read_sample(table: Table, view: View, columns: Sequence[str], rows: int, *, seed: int) -> pd.DataFrame:
     """At most `rows` rows, drawn at random, in memory that does not grow with the table.
 
     From a CSV they come as pandas would have read them: models depend on integers being integers and on what
-    stands for a missing cell. `as_text` reads all columns as texts; `categories` are as in `Table.batches`.
+    stands for a missing cell.
     """
-    batches = table.batches((), text=columns) if as_text else table.batches(columns, categories=categories)
-    frame: pd.DataFrame = sample_rows(batches, rows, seed=seed).to_pandas(ignore_metadata=True)
-    if table.format == "csv" and not as_text:
+    sample = sample_rows(view_batches(table, view, columns), rows, seed=seed)
+    frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
+    if table.format == "csv" and not reading_of(view).one_text:
         integers = set(table.integer_columns) & set(columns)
         frame = frame.astype({name: np.int64 for name in integers if _all_whole(frame[name])})
         objects = [name for name in columns if frame[name].dtype == object]
@@ -244,13 +252,12 @@ def _all_whole(column: pd.Series[Any]) -> bool:
     return bool(((values % 1 == 0) & (np.abs(values) <= 2**53)).all())  # larger floats are inexact
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: Path) -> str:
+    """ "csv" or "parquet"."""
     suffix = path.suffix.lower()
-    if suffix == ".csv":
-        return "csv"
-    if suffix == ".parquet":
-        return "parquet"
-    raise InputError(f"'{path}' is neither a .csv nor a .parquet file.")
+    if suffix not in (".csv", ".parquet"):
+        raise InputError(f"'{path}' is neither a .csv nor a .parquet file.")
+    return suffix[1:]
 
 
 def _csv_options(kind: str) -> dict[str, Any]:

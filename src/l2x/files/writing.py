@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,62 +16,57 @@ import pyarrow.parquet
 from l2x.files.tables import BATCH_ROWS, format_of
 from l2x.foundations.atomic import replacing
 
+Write = Callable[[pa.RecordBatch], None]
+
 # Rows of a Parquet row group.
 GROUP_ROWS = 16 * BATCH_ROWS
 
 
 @contextmanager
-def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Callable[[pa.RecordBatch], None]]:
+def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Write]:
     """`with table_writer(path) as write: write(batch)`: the file appears when the block ends without error.
 
     Until then it is a temporary file in `folder`, which must be on the same disk; by default beside `path`.
     """
-    kind = format_of(path)
-    with replacing(path, folder=folder) as file:
-        writer = _CsvWriter(file) if kind == "csv" else _ParquetWriter(file)
-        try:
-            yield writer.write
-            writer.close()
-        except BaseException:
-            writer.abandon()
-            raise
+    writer = _csv_writer if format_of(path) == "csv" else _parquet_writer
+    with replacing(path, folder=folder) as file, writer(file) as write:
+        yield write
 
 
-class _ParquetWriter:
+@contextmanager
+def _parquet_writer(file: IO[bytes]) -> Iterator[Write]:
     """Gathers batches into row groups: every group costs readers some metadata and a seek."""
+    gathered: list[pa.RecordBatch] = []
+    rows, writer = 0, None
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.writer: Any = None
-        self.gathered: list[pa.RecordBatch] = []
-        self.rows = 0
+    def flush() -> None:
+        nonlocal rows, writer
+        if gathered:
+            writer = writer or _open_parquet(file, gathered[0].schema)
+            writer.write_table(pa.Table.from_batches(gathered))
+            gathered.clear()
+            rows = 0
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        self.gathered.append(batch)
-        self.rows += len(batch)
-        if self.rows >= GROUP_ROWS:
-            self._flush()
+    def write(batch: pa.RecordBatch) -> None:
+        nonlocal rows
+        gathered.append(batch)
+        rows += len(batch)
+        if rows >= GROUP_ROWS:
+            flush()
 
-    def close(self) -> None:
-        self._flush()
-        if self.writer is not None:
-            self.writer.close()
-
-    def abandon(self) -> None:
-        """pyarrow must not complete the file, which is about to be deleted, when it deletes its writer."""
-        if self.writer is not None:
-            self.writer.is_open = False
-
-    def _flush(self) -> None:
-        if not self.gathered:
-            return
-        if self.writer is None:
-            self.writer = _parquet_writer(self.file, self.gathered[0].schema)
-        self.writer.write_table(pa.Table.from_batches(self.gathered))
-        self.gathered, self.rows = [], 0
+    try:
+        yield write
+        flush()
+        if writer is not None:
+            writer.close()
+    except BaseException:
+        # pyarrow must not complete the file, which is about to be deleted, when it deletes its writer.
+        if writer is not None:
+            writer.is_open = False
+        raise
 
 
-def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Any:
+def _open_parquet(file: IO[bytes], schema: pa.Schema) -> pa.parquet.ParquetWriter:
     """Floats hardly repeat: a dictionary of them, and compression, only cost time. Statistics (least and
     largest of a row group) would be a quarter of the time, and nobody filters by features or scores."""
     floats = [field.name for field in schema if pa.types.is_floating(field.type)]
@@ -85,28 +80,24 @@ def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Any:
     )
 
 
-class _CsvWriter:
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.header_written = False
+@contextmanager
+def _csv_writer(file: IO[bytes]) -> Iterator[Write]:
+    header_written = False
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        if not self.header_written:
+    def write(batch: pa.RecordBatch) -> None:
+        nonlocal header_written
+        if not header_written:
             line = io.StringIO()
             csv.writer(line, lineterminator="\n").writerow(batch.schema.names)
-            self.file.write(line.getvalue().encode())
-            self.header_written = True
+            file.write(line.getvalue().encode())
+            header_written = True
         try:
-            self.file.write(_csv_bytes(batch, quoting="none"))
+            file.write(_csv_bytes(batch, quoting="none"))
         except pa.ArrowInvalid:
             # pyarrow quotes every text or none: all where one of them holds a comma, a quote or a newline.
-            self.file.write(_csv_bytes(batch, quoting="needed"))
+            file.write(_csv_bytes(batch, quoting="needed"))
 
-    def close(self) -> None:
-        pass
-
-    def abandon(self) -> None:
-        pass
+    yield write
 
 
 def _csv_bytes(batch: pa.RecordBatch, *, quoting: str) -> pa.Buffer:

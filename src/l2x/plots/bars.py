@@ -22,13 +22,13 @@ MOST = 15
 END_WIDTH = 0.07  # of the text at a bar's end, as a share of the longest bar
 
 
-def plot_explanation(explanation: Explanation, path: str | Path | None = None, *, title: str = "") -> Figure:
+def plot_explanation(explanation: Explanation, path: str | Path | None = None) -> Figure:
     """How often each feature was selected; for a single row, its scores. Saved if a path is given."""
     draw = plot_scores if len(explanation) == 1 else plot_frequencies
-    return saved(draw(explanation, title=title), path)
+    return saved(draw(explanation), path)
 
 
-def plot_frequencies(explanation: Explanation, *, title: str = "") -> Figure:
+def plot_frequencies(explanation: Explanation) -> Figure:
     """In which share of the rows each feature is selected, compared with a random choice."""
     n, d = explanation.scores.shape
     share = explanation.mask.mean(axis=0) if n else np.zeros(d)
@@ -42,21 +42,20 @@ def plot_frequencies(explanation: Explanation, *, title: str = "") -> Figure:
         [percent(share[i]) for i in shown],
         full=1.0,
         dotted=chance,
-        title=title or f"How often each feature is selected (k = {explanation.k})",
+        title=f"How often each feature is selected (k = {explanation.k})",
         remark=f"{count(n, 'row')}{others}. Dotted: a random choice ({percent(chance)}).",
     )
 
 
-def plot_scores(explanation: Explanation, *, title: str = "") -> Figure:
-    """The scores of the first row, best first, with its values beside the names."""
+def plot_scores(explanation: Explanation, *, unit: str = "feature", of: str = "row") -> Figure:
+    """The scores of the first row, best first, with its values beside the names. The title says that these
+    `unit`s, such as words, decided this `of`, such as a text."""
     scores, k = explanation.scores[0], explanation.k
     shown = ranked(explanation.scores)[0][: max(MOST, min(k, 2 * MOST))]
     values = values_of(explanation, 0)
-    decided = "The feature" if k == 1 else f"The {k} features"
+    decided = f"The {unit}" if k == 1 else f"The {k} {unit}s"
     with style():
-        figure, (axes,) = new_figure(
-            0.9 + 0.27 * len(shown), title=title or f"{decided} that decided this row"
-        )
+        figure, (axes,) = new_figure(0.9 + 0.27 * len(shown), title=f"{decided} that decided this {of}")
         colours = [ACCENT if rank < k else SOFT for rank in range(len(shown))]
         # Dots, not bars: only differences between scores mean something, their zero does not.
         left = scores[shown].min() - 0.06 * (np.ptp(scores[shown]) or 1.0)

@@ -27,18 +27,13 @@ class Piece:
 
 @dataclass(frozen=True)
 class _Mark:
-    """Adjacent selected features: their indices and span of characters, best rank, names and scores."""
+    """Adjacent selected features: the last, their span of characters, best rank, names and scores."""
 
-    first: int
     last: int
     start: int
     end: int
     rank: int
     about: str
-
-    def joined(self, other: _Mark) -> _Mark:
-        rank, about = min(self.rank, other.rank), f"{self.about}, {other.about}"
-        return _Mark(self.first, other.last, self.start, other.end, rank, about)
 
 
 def pieces(explanation: Explanation, row: int, *, context: int | None = None) -> list[Piece]:
@@ -77,11 +72,10 @@ def _marks(one: Explanation) -> list[_Mark]:
         start, end = spans[feature].tolist()
         name = f" {_shown(text[start:end])}" if view.unit == "word" else ""
         about = f"{rank + 1}.{name} (score {one.scores[0, feature]:.3g})"
-        mark = _Mark(feature, feature, start, end, rank, about)
         if marks and marks[-1].last + 1 == feature and _JOINT.fullmatch(text, marks[-1].end, start):
-            marks[-1] = marks[-1].joined(mark)
-        else:
-            marks.append(mark)
+            before = marks.pop()
+            start, rank, about = before.start, min(before.rank, rank), f"{before.about}, {about}"
+        marks.append(_Mark(feature, start, end, rank, about))
     return marks
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2x.plots.style import ACCENT, MUTED, SECOND, SOFT, THIRD, new_figure, style
+from l2x.plots.style import ACCENT, MUTED, SECOND, SOFT, THIRD, grid_lines, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +41,7 @@ def plot_lines(
             axes.plot(x, mean, color=colour, linewidth=2, marker="o", markersize=4)
             ends[name] = (float(mean[-1]), colour)
         _name_ends(axes, x[-1], ends)
-        axes.grid(axis="y", linewidth=0.8)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0, labelcolor=MUTED)
+        grid_lines(axes)
         if len(x) <= 12:
             axes.set_xticks(list(x))
         axes.set_xlabel(x_label, loc="left")

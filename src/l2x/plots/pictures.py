@@ -34,21 +34,7 @@ def html_of(view: View | None, explanation: Explanation, rows: int) -> str:
     return explanation_table(explanation, rows)
 
 
-@picture_of.register(Patches)
-def _(view: Patches, explanation: Explanation, path: str | Path | None) -> Figure:
-    return plot_images(explanation, path)
-
-
-@html_of.register(Patches)
-def _(view: Patches, explanation: Explanation, rows: int) -> str:
-    return images_html(explanation, rows)
-
-
-@picture_of.register(TextView)
-def _(view: TextView, explanation: Explanation, path: str | Path | None) -> Figure:
-    return plot_texts(explanation, path)
-
-
-@html_of.register(TextView)
-def _(view: TextView, explanation: Explanation, rows: int) -> str:
-    return texts_html(explanation, rows)
+picture_of.register(Patches, lambda view, explanation, path: plot_images(explanation, path))
+html_of.register(Patches, lambda view, explanation, rows: images_html(explanation, rows))
+picture_of.register(TextView, lambda view, explanation, path: plot_texts(explanation, path))
+html_of.register(TextView, lambda view, explanation, rows: texts_html(explanation, rows))

@@ -62,6 +62,16 @@ class Section:
     caption: str = ""
     html: SafeHtml | None = None
 
+    def __post_init__(self) -> None:
+        if self.html is not None and not isinstance(self.html, SafeHtml):
+            raise InputError(
+                f"html is a {type(self.html).__name__}; wrap markup that is known to be safe: SafeHtml(...)."
+            )
+        columns, rows = self.table or ((), ())
+        for row in rows:
+            if len(row) != len(columns):
+                raise InputError(f"A table of {len(columns)} columns has a row of {len(row)} cells.")
+
 
 def write_report(path: str | Path, *, title: str, subtitle: str = "", sections: Sequence[Section]) -> Path:
     """Write the sections as one self-contained HTML file; an older file is replaced only by a whole one."""
@@ -70,16 +80,6 @@ def write_report(path: str | Path, *, title: str, subtitle: str = "", sections: 
 
 def render_report(*, title: str, subtitle: str = "", sections: Sequence[Section]) -> str:
     """The sections as one self-contained HTML page."""
-    page: str = _template().render(
-        title=title,
-        subtitle=subtitle,
-        sections=[_for_template(section) for section in sections],
-        footer=_footer(),
-    )
-    return page
-
-
-def _template() -> Any:
     jinja2: Any = require("jinja2", extra="plots")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("l2x.plots", "templates"),
@@ -88,35 +88,17 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html")
+    environment.filters["svg"] = lambda figure: SafeHtml(figure_svg(figure))
+    environment.filters["cells"] = _cells
+    template = environment.get_template("report.html")
+    return str(template.render(title=title, subtitle=subtitle, sections=sections, footer=_footer()))
 
 
-def _for_template(section: Section) -> dict[str, Any]:
-    if section.html is not None and not isinstance(section.html, SafeHtml):
-        raise InputError(
-            f"html is a {type(section.html).__name__}; wrap markup that is known to be safe: SafeHtml(...)."
-        )
-    return {
-        "heading": section.heading,
-        "text": section.text,
-        "verdict": section.verdict,
-        "facts": section.facts,
-        "table": None if section.table is None else _table(section.table),
-        "figures": [SafeHtml(figure_svg(figure)) for figure in section.figures],
-        "caption": section.caption,
-        "html": section.html,
-    }
-
-
-def _table(table: Table) -> dict[str, Any]:
-    """Cells as texts, and which columns hold numbers."""
+def _cells(table: Table) -> tuple[list[list[str]], list[bool]]:
+    """The rows as texts, and for each column whether it holds numbers."""
     columns, given = table
-    for row in given:
-        if len(row) != len(columns):
-            raise InputError(f"A table of {len(columns)} columns has a row of {len(row)} cells.")
     rows = [[_cell(cell) for cell in row] for row in given]
-    numeric = [all(_is_number(row[j]) for row in rows) for j in range(len(columns))]
-    return {"columns": list(zip(columns, numeric, strict=True)), "rows": rows, "numeric": numeric}
+    return rows, [all(_is_number(row[j]) for row in rows) for j in range(len(columns))]
 
 
 def _cell(cell: object) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from l2x.plots.style import ACCENT, MUTED, SECOND, new_figure, save_figure, style
+from l2x.plots.style import ACCENT, DOTTED, SECOND, grid_lines, new_figure, saved, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from l2x.evaluation.choose_k import SizeChoice
@@ -19,18 +21,19 @@ def plot_sizes(choice: SizeChoice, path: str | Path | None = None) -> Figure:
         figure, (axes,) = new_figure(
             3.0, title=f"{choice.k} features keep {choice.keep:.0%} of the information"
         )
-        axes.axhline(choice.keep, color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
-        axes.plot(choice.sizes, choice.shares, color=ACCENT, linewidth=2, marker="o", markersize=4)
+        draw_curve(axes, choice.sizes, choice.shares, limit=choice.keep)
         at = choice.shares[choice.sizes.index(choice.k)]
         axes.plot(choice.k, at, color=SECOND, marker="o", markersize=9)
         axes.annotate(f"k = {choice.k}", (choice.k, at), (8, -14), textcoords="offset points", color=SECOND)
-        axes.grid(axis="y", linewidth=0.8)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0, labelcolor=MUTED)
-        if len(choice.sizes) <= 16 and choice.sizes[-1] <= 16:
-            axes.set_xticks(choice.sizes)
-        axes.set_xlabel("features selected, k", loc="left")
         axes.set_ylabel("share of the information")
-    if path is not None:
-        save_figure(figure, path)
-    return figure
+    return saved(figure, path)
+
+
+def draw_curve(axes: Axes, sizes: Sequence[int], values: Sequence[float], *, limit: float) -> None:
+    """What k features carry, for each size k; dotted: what it is compared with."""
+    axes.axhline(limit, **DOTTED)
+    axes.plot(sizes, values, color=ACCENT, linewidth=2, marker="o", markersize=4)
+    grid_lines(axes)
+    if max(sizes, default=0) <= 16:
+        axes.set_xticks(sizes)  # matplotlib would also mark halves
+    axes.set_xlabel("features selected, k", loc="left")

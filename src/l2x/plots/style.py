@@ -57,7 +57,6 @@ _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "axes.prop_cycle": "cycler('color', ['2f6db5', 'd07a26', '3f8f6b', '6b7786'])",
     "grid.color": GRID,
     "xtick.color": GRID,
     "ytick.color": GRID,
@@ -96,6 +95,13 @@ def new_grid(*, rows: int, columns: int, height: float, title: str = "") -> tupl
     if title:
         figure.suptitle(title, x=0.012, horizontalalignment="left")
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+def grid_lines(axes: Axes) -> None:
+    """Values of y as quiet numbers and lines across the figure, in place of an axis."""
+    axes.grid(axis="y", linewidth=0.8)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0, labelcolor=MUTED)
 
 
 def label_rows(axes: Axes, labels: Sequence[str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
+from l2x.errors import require
 from l2x.explanation import Explanation
 from l2x.features.texts import TextView
 from l2x.foundations.arrays import Array
@@ -17,7 +19,6 @@ from l2x.plots.style import DOTTED, INK, MUTED, label_rows, new_figure, note, sa
 from l2x.ranking import above_rest
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # More dots than this cover each other.
@@ -32,8 +33,26 @@ def plot_summary(explanation: Explanation, path: str | Path | None = None) -> Fi
     """
     if isinstance(explanation.view, TextView):
         return explanation.plot(path)
+    n = len(explanation)
+    share = explanation.mask.mean(axis=0)
+    order = np.argsort(-share, kind="stable")[:MOST]
+    drawn = explanation[np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))]
+    above, colours = above_selection(drawn), _value_ranks(drawn)
     with style():
-        figure = _summary(explanation)
+        title = f"When each feature is selected (k = {explanation.k})"
+        figure, (axes,) = new_figure(1.3 + 0.33 * len(order), title=title)
+        colour_map = require("matplotlib", extra="plots").colormaps[COLOURS].with_extremes(bad=MUTED)
+        for line, i in enumerate(order):
+            axes.scatter(
+                above[:, i], line + _swarm(above[:, i]), s=7, c=colours[:, i], cmap=colour_map,
+                plotnonfinite=True, vmin=0, vmax=1, linewidths=0, rasterized=True,
+            )  # fmt: skip
+            end = axes.get_yaxis_transform()
+            axes.text(1.0, line, percent(share[i]), transform=end, va="center", color=INK)
+        axes.axvline(0, **DOTTED)
+        label_rows(axes, [label(explanation.feature_names[i]) for i in order])
+        axes.set_xlabel("score, above what it takes to be selected", color=MUTED)
+        note(figure, _remark(len(drawn), n, with_values=explanation.inputs is not None))
     return saved(figure, path)
 
 
@@ -43,33 +62,6 @@ def above_selection(explanation: Explanation) -> Array:
     above = above_rest(explanation.scores, explanation.mask)
     gap = np.where(explanation.mask, above, np.inf).min(axis=1, keepdims=True)
     return np.asarray(above - gap / 2)
-
-
-def _summary(explanation: Explanation) -> Figure:
-    n = len(explanation)
-    share = explanation.mask.mean(axis=0)
-    order = np.argsort(-share, kind="stable")[:MOST]
-    drawn = explanation[np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))]
-    above, colours = above_selection(drawn), _value_ranks(drawn)
-    title = f"When each feature is selected (k = {explanation.k})"
-    figure, (axes,) = new_figure(1.3 + 0.33 * len(order), title=title)
-    for line, i in enumerate(order):
-        _draw_dots(axes, above[:, i], line + _swarm(above[:, i]), colours[:, i])
-        axes.text(1.0, line, percent(share[i]), transform=axes.get_yaxis_transform(), va="center", color=INK)
-    axes.axvline(0, **DOTTED)
-    label_rows(axes, [label(explanation.feature_names[i]) for i in order])
-    axes.set_xlabel("score, above what it takes to be selected", color=MUTED)
-    note(figure, _remark(len(drawn), n, with_values=explanation.inputs is not None))
-    return figure
-
-
-def _draw_dots(axes: Axes, x: Array, y: Array, colours: Array) -> None:
-    """A dot per row, from dark to bright by the value; grey where it has no rank."""
-    known = np.isfinite(colours)
-    look: dict[str, Any] = {"s": 7, "linewidths": 0, "rasterized": True}
-    axes.scatter(x[~known], y[~known], color=MUTED, **look)
-    if known.any():
-        axes.scatter(x[known], y[known], c=colours[known], cmap=COLOURS, vmin=0, vmax=1, **look)
 
 
 def _remark(drawn: int, n: int, *, with_values: bool) -> str:
@@ -82,28 +74,18 @@ def _remark(drawn: int, n: int, *, with_values: bool) -> str:
 def _value_ranks(explanation: Explanation) -> Array:
     """(n, d) in 0 .. 1: the rank of a row's value among the others; NaN for what is not a number."""
     numbers = numbers_of(explanation)
-    ranks = np.full(explanation.scores.shape, np.nan)
     if numbers is None:
-        return ranks
-    categories = getattr(explanation.view, "levels_", {})
-    for i in range(numbers.shape[1]):
-        if i not in categories:
-            finite = np.isfinite(numbers[:, i])
-            known = np.sort(numbers[finite, i])
-            low = np.searchsorted(known, numbers[finite, i], "left")
-            high = np.searchsorted(known, numbers[finite, i], "right")
-            ranks[finite, i] = (low + high) / (2 * max(1, len(known)))
-    return ranks
+        return np.full(explanation.scores.shape, np.nan)
+    known = np.isfinite(numbers)
+    known[:, list(getattr(explanation.view, "levels_", {}))] = False  # codes of categories have no order
+    frame = pd.DataFrame(np.where(known, numbers, np.nan))
+    return ((frame.rank() - 0.5) / frame.count()).to_numpy()
 
 
 def _swarm(x: Array) -> Array:
     """Heights within ±0.38 that keep dots of about the same x apart: wide where there are many."""
-    bins = np.clip(((x - x.min()) / ((np.ptp(x) or 1.0) / 60)).astype(int), 0, 59)
-    order = np.argsort(bins, kind="stable")
-    counts = np.bincount(bins, minlength=60)
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    rank = np.empty(len(x))
-    rank[order] = np.arange(len(x)) - first[bins[order]]
+    bins = pd.Series(np.clip(((x - x.min()) / ((np.ptp(x) or 1.0) / 60)).astype(int), 0, 59))
+    rank = bins.groupby(bins).cumcount().to_numpy()
     # 0, 1, -1, 2, -2, ... steps from the middle.
     steps = np.where(rank % 2 == 1, (rank + 1) / 2, -rank / 2)
-    return np.asarray(0.38 * steps / max(1.0, counts.max() / 2))
+    return np.asarray(0.38 * steps / max(1.0, (rank.max() + 1) / 2))

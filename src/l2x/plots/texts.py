@@ -119,10 +119,8 @@ def _plot_one(explanation: Explanation, view: TextView) -> Figure:
         remark = "It is empty, or the explainer knows none of its words."
         return plot_bars([], [], [], title=f"This text has no {view.unit} to select", remark=remark)
     names = view.names_in(explanation.inputs, selectable[None])[0].tolist()
-    k = min(explanation.k, len(selectable))
-    decided = f"The {view.unit}" if k == 1 else f"The {k} {view.unit}s"
-    one = Explanation(explanation.scores[:, selectable], k, names)
-    return plot_scores(one, title=f"{decided} that decided this text")
+    one = Explanation(explanation.scores[:, selectable], min(explanation.k, len(selectable)), names)
+    return plot_scores(one, unit=view.unit, of="text")
 
 
 def _plot_words(explanation: Explanation) -> Figure:

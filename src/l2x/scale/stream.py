@@ -19,7 +19,7 @@ from l2x.errors import InputError, WriteError, some
 from l2x.explainer import Explainer, warn_unseen
 from l2x.features.reading import TableReading, reading_of
 from l2x.files.journal import Journal
-from l2x.files.tables import Table, text_column
+from l2x.files.tables import Table, text_column, view_batches
 from l2x.files.writing import table_writer
 from l2x.interop import arrow_columns
 
@@ -28,9 +28,6 @@ Result = tuple[pa.RecordBatch, Mapping[str, int]]
 
 # Batches explained at a time, each by one thread: more would wait for the disk.
 MOST_WORKERS = 8
-
-# Texts at a time: they are longer than rows of numbers, and have more features.
-TEXT_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -58,11 +55,8 @@ class BatchExplainer:
         self, table: Table, batch_rows: int | None = None, *, skip: int = 0
     ) -> Iterator[pa.RecordBatch]:
         """The rows of `table` after the first `skip`, in file order, as `__call__` takes them."""
-        if self.reading.one_text:  # a text stays as it is, even if it looks like a number
-            texts = [*self.columns, *self.keep]
-            return table.batches((), text=texts, batch_rows=batch_rows or TEXT_ROWS, skip=skip)
-        known = text_categories(self.explainer, self.columns)
-        return table.batches(self.columns, text=self.keep, categories=known, batch_rows=batch_rows, skip=skip)
+        view = self.explainer.features_
+        return view_batches(table, view, self.columns, keep=self.keep, batch_rows=batch_rows, skip=skip)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         result, unseen = self.explained(batch)
@@ -195,7 +189,13 @@ def match_columns(
     offered = [name for name in table.columns if name not in drop]
     missing = [name for name in reading.columns if name not in offered]
     if missing and not reading.named:
-        return _by_position(reading.columns, table, [name for name in offered if name not in keep]), []
+        rest = [name for name in offered if name not in keep]
+        if len(rest) != len(reading.columns):
+            raise InputError(
+                f"The explainer was fitted on {len(reading.columns)} columns without names; "
+                f"'{table.path}' has {len(rest)}: {some(rest)}. Drop those that are not features."
+            )
+        return rest, []
     if missing:
         raise InputError(
             f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
@@ -203,19 +203,3 @@ def match_columns(
         )
     ignored = [name for name in offered if name not in reading.columns and name not in keep]
     return list(reading.columns), ignored
-
-
-def _by_position(wanted: Sequence[str], table: Table, offered: list[str]) -> list[str]:
-    if len(offered) != len(wanted):
-        raise InputError(
-            f"The explainer was fitted on {len(wanted)} columns without names; '{table.path}' has "
-            f"{len(offered)}: {some(offered)}. Drop those that are not features."
-        )
-    return offered
-
-
-def text_categories(explainer: Explainer, columns: Sequence[str]) -> dict[str, Sequence[str]]:
-    """The categories that are texts to the explainer, by the table's `columns`: in a CSV they may look like
-    numbers, times or booleans."""
-    known = reading_of(explainer.features_).categories
-    return {columns[position]: categories for position, categories in known.items()}
