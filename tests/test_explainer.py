@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -60,14 +61,16 @@ def test_every_value_with_every_sampler(value: str, sampler: object, table: np.n
 def test_synthetic_sets(name: str) -> None:
     """A short run of the recipe on 20,000 rows; chance is 0.02 on XOR and 0.004 on switch."""
     data, fresh = synthetic(name, 20_000, seed=0), synthetic(name, 2000, seed=1)
-    explainer = l2x.Explainer(data.model, k=data.k, training=l2x.TrainingPlan.quick()).fit(data.X)
+    value, selector = {"xor": (300, 150), "switch": (400, 200)}[name]
+    plan = l2x.TrainingPlan.quick().with_steps(value=value, selector=selector)
+    explainer = l2x.Explainer(data.model, k=data.k, training=replace(plan, evaluations=4)).fit(data.X)
     assert exact_sets(explainer.explain(fresh.X), fresh.truth) > {"xor": 0.95, "switch": 0.3}[name]
 
 
 @pytest.mark.slow
 def test_paper_recipe() -> None:
     data, fresh = synthetic("orange_skin", 20_000, seed=0), synthetic("orange_skin", 2000, seed=1)
-    plan = l2x.TrainingPlan.paper(progress=False)
+    plan = replace(l2x.TrainingPlan.paper(progress=False).with_steps(selector=400), evaluations=4)
     explainer = l2x.Explainer.paper(data.model, k=4, training=plan).fit(data.X)
     assert exact_sets(explainer.explain(fresh.X), fresh.truth) > 0.9
 

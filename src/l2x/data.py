@@ -133,7 +133,7 @@ def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tup
         raise InputError(
             f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1."
         )
-    held = max(1, min(most, round(n * validation)))
+    held = max(1, min(most, round(n * validation), n - 1))
     if n - held < 1:
         raise InputError(
             f"The table has {n} row(s), too few to hold some out for validation; give at least 2."

@@ -64,7 +64,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(2000, 5))
+    >>> X = rng.normal(size=(300, 5))
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
     ...     return np.stack([1 - p, p], axis=1)

@@ -18,7 +18,7 @@ import numpy as np
 
 import l2x
 from l2x.blackbox import as_black_box
-from l2x.datasets.invase import INVASE_SETS, InvaseData, invase
+from l2x.datasets.invase import INVASE_SETS, invase
 from l2x.datasets.synthetic import SyntheticData, synthetic
 from l2x.errors import InputError
 from l2x.evaluation import exact_sets, false_discovery_rate, fit_judge, true_positive_rate
@@ -32,7 +32,7 @@ from l2x_experiments.setting import Budget, Setting
 
 CARD_METHODS = ("l2x", "paper", "position", "prediction", "marginal")
 TRUTH_METHODS = ("l2x", "paper")
-Draw = Callable[..., SyntheticData | InvaseData]
+Draw = Callable[..., SyntheticData]
 # Draws of the three parts never share a seed.
 JUDGE_SEED, TEST_SEED = 3_000_000, 4_000_000
 # Rows against which P(y | x_S) itself is averaged.

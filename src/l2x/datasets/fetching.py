@@ -38,7 +38,7 @@ def data_folder() -> Path:
     """Where fetched data are kept: $L2X_DATA, or l2x in the platform's cache folder."""
     if chosen := os.environ.get("L2X_DATA"):
         return Path(chosen).expanduser()
-    import pooch  # type: ignore[import-untyped]
+    import pooch
 
     folder = Path(pooch.os_cache("l2x"))
     # On Windows pooch means Local\l2x\l2x\Cache; ours has always been Local\l2x.

@@ -68,6 +68,3 @@ def _model(name: InvaseName, d: int, variant: Variant) -> SyntheticModel:
     branches = tuple(formulas[branch] for branch in BRANCHES.get(name, (name,)))
     switch = SWITCH if name in BRANCHES else None
     return SyntheticModel(d, RELEVANT[name], branches, switch, sign=-1)
-
-
-InvaseData = SyntheticData  # l2x_experiments.honesty asks for it by this name

@@ -35,7 +35,7 @@ def address(base: str, names: Sequence[str]) -> Source:
     """Files at a web address of their publisher."""
 
     def fetch(folder: Path, note: Note) -> None:
-        import pooch  # type: ignore[import-untyped]
+        import pooch
 
         for name in names:
             download = pooch.HTTPDownloader(
