@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,19 @@ def test_any_table_into_any_table(folder: Folder, source: str, target: str) -> N
     for name in ("feature_1", "feature_2"):
         assert out[name].tolist() == whole[name].tolist()
     np.testing.assert_allclose(out["score_1"], whole["score_1"], rtol=1e-5)
+
+
+def test_the_bar_counts_rows_and_their_speed(folder: Folder) -> None:
+    result = folder.run("explain", "tree.l2x", "test.csv", "-o", "out.csv", "--batch-rows", 33)
+    bar = " ".join(result.stderr.split())
+    assert "explaining" in bar
+    assert "100%" in bar
+    speeds = [
+        float(found.group(1).replace(",", ""))
+        for said in (bar, result.stdout)
+        if (found := re.search(r"200 rows.*?([\d,]+) rows/s", said))
+    ]
+    assert speeds[0] >= speeds[1] > 0  # the last line counts until the file is complete
 
 
 def test_again_with_another_k(folder: Folder) -> None:

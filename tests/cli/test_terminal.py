@@ -15,7 +15,7 @@ from command_line import Folder
 from typer.testing import CliRunner
 
 from l2x.cli import app
-from l2x.cli.terminal import Commands, note_ignored, rows_bar
+from l2x.cli.terminal import Commands, note_ignored
 
 COMMAND = [sys.executable, "-m", "l2x.cli"]
 
@@ -93,22 +93,6 @@ def test_a_closed_pipe_is_not_a_failure_to_report(folder: Folder) -> None:
     process.wait(timeout=60)
     assert error.startswith("note: columns that the explainer does not know")
     assert len(error.splitlines()) == 1
-
-
-def test_the_bar_counts_rows_and_their_speed_since_it_began(capsys: pytest.CaptureFixture[str]) -> None:
-    with rows_bar(visible=True) as report:
-        report(1000, 0.1)
-        time.sleep(0.01)
-        report(3000, 1.0)
-    said = capsys.readouterr().err
-    assert "explaining" in said
-    assert "100%" in said
-    assert "3,000 rows, " in said
-    speed = float(said.partition("3,000 rows, ")[2].partition(" rows/s")[0].replace(",", ""))
-    assert 0 < speed <= 2000 / 0.01
-    with rows_bar(visible=False) as report:
-        report(1, 1.0)
-    assert capsys.readouterr().err == ""
 
 
 def test_columns_that_are_ignored_are_named(capsys: pytest.CaptureFixture[str]) -> None:

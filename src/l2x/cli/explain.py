@@ -10,7 +10,7 @@ import typer
 
 from l2x.cli.first_rows import show_first
 from l2x.cli.options import Column, Data, Drop, OtherK, Quiet, Saved
-from l2x.cli.terminal import note_ignored, rows_bar, say
+from l2x.cli.terminal import note_ignored, say
 
 if TYPE_CHECKING:
     from l2x.files.tables import Table
@@ -91,22 +91,26 @@ def _explain_into(
     quiet: bool,
 ) -> None:
     """Explain the table with a progress bar, and print where the result is and how fast it came."""
+    from l2x.foundations.progress import progress_bar
     from l2x.scale.stream import explain_table
 
     started = time.perf_counter()
-    resumed_at: int | None = None
-    with rows_bar(visible=not quiet) as show:
+    earlier: int | None = None  # rows of earlier sessions: the first report
+
+    def speed(rows: int) -> str:
+        return f"{(rows - (earlier or 0)) / (time.perf_counter() - started):,.0f} rows/s"
+
+    with progress_bar("explaining", 1.0, visible=not quiet) as advance:
 
         def report(rows: int, share: float) -> None:
-            nonlocal resumed_at
-            if resumed_at is None:
-                resumed_at = rows
+            nonlocal earlier
+            if earlier is None:
+                earlier = rows
                 if rows and not quiet:
                     say("note:", f"{rows:,} rows were explained before; resuming from there.", style="bold")
-            show(rows, share)
+            advance(share, f"{rows:,} rows, {speed(rows)}")
 
         done = explain_table(explain, table, target, batch_rows=batch_rows, workers=workers, report=report)
     if not quiet:
         seconds = time.perf_counter() - started
-        speed = (done - (resumed_at or 0)) / seconds
-        typer.echo(f"saved      {target}: {done:,} rows explained in {seconds:.1f} s ({speed:,.0f} rows/s)")
+        typer.echo(f"saved      {target}: {done:,} rows explained in {seconds:.1f} s ({speed(done)})")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -89,24 +88,6 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
         return str(error)
     return f"{type(error).__name__}: {error} (unexpected; l2x --debug shows where)"
-
-
-@contextmanager
-def rows_bar(*, visible: bool) -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on standard error that also shows rows, and rows per second since the first report."""
-    from l2x.foundations.progress import progress_bar
-
-    first: tuple[float, int] | None = None
-    with progress_bar("explaining", 1.0, visible=visible) as advance:
-
-        def report(rows: int, share: float) -> None:
-            nonlocal first
-            now = time.perf_counter()
-            began, before = first = first or (now, rows)
-            speed = (rows - before) / max(now - began, 1e-9)
-            advance(share, f"{rows:,} rows, {speed:,.0f} rows/s")
-
-        yield report
 
 
 @contextmanager
