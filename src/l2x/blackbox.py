@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -210,18 +211,24 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
     import torch
 
     def predict(X: Any) -> Any:
-        modes = [(part, part.training) for part in module.modules()]
-        module.eval()
-        try:
-            with torch.no_grad():
-                first = next(module.parameters(), None)
-                x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
-                return module(x if first is None else x.to(first.device))
-        finally:
-            for part, training in modes:
-                part.training = training
+        with evaluating(module), torch.no_grad():
+            first = next(module.parameters(), None)
+            x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
+            return module(x if first is None else x.to(first.device))
 
     return predict
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """A torch module in evaluation mode; every part gets its own mode back, also where they were mixed."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def _booster(booster: Any, kind: str, task: Task | None) -> BlackBox:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +10,13 @@ from sklearn.base import BaseEstimator
 from l2x.blackbox import BlackBox
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features.fitted import selectable_units
+from l2x.features.fitted import fitted_view, selectable_units
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
 
 
-class Method(BaseEstimator, ABC):  # type: ignore[misc]
-    """A way to explain, with the columns of the paper's Table 1.
+class Method(BaseEstimator):  # type: ignore[misc]
+    """A way to explain, with the columns of the paper's Table 1; options are the fields of a dataclass.
 
     needs_training : it learns from unlabelled inputs before it can explain
     additive : it describes the model near an input as a sum over features
@@ -29,19 +28,28 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
     additive: ClassVar[bool] = False
     model_agnostic: ClassVar[bool] = True
 
-    @abstractmethod
+    features: View | None = None
+    magnitude: bool = False  # features are ranked by the absolute values of their scores
+
     def explain(self, X: Any, k: int) -> Explanation:
         """The k features that matter most in each row."""
+        view = self._view(X)
+        X = view.check(X)
+        k = checked_k(view, k)
+        scores = self._scores(view, X, k)
+        if self.magnitude:
+            scores = np.abs(scores)
+        allowed = selectable_units(view, X)
+        if allowed is not None:
+            scores = np.where(allowed, scores, -np.inf)
+        return Explanation(scores, k, view.names_, inputs=X, view=view)
 
+    def _view(self, X: Any) -> View:
+        return fitted_view(self.features, X)
 
-def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = False) -> Explanation:
-    """An Explanation of checked rows, ranked by the scores or by their absolute values."""
-    k = checked_k(view, k)
-    scores = np.abs(scores) if magnitude else scores
-    allowed = selectable_units(view, X)
-    if allowed is not None:
-        scores = np.where(allowed, scores, -np.inf)
-    return Explanation(scores, k, view.names_, inputs=X, view=view)
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        """(n, d) scores of the features of checked rows."""
+        raise NotImplementedError
 
 
 def predicted_class(black_box: BlackBox, answers: Array) -> Array:
