@@ -45,7 +45,7 @@ class Parzen(Method):
 
     Attributes
     ----------
-    features_, bandwidth_, log_likelihoods_ : the fitted view, the chosen σ, and what each σ tried gives on held-out rows
+    features_, bandwidth_, log_likelihoods_ : the fitted view, the chosen σ, and all σ tried with theirs
 
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> def model(X):
@@ -86,10 +86,11 @@ class Parzen(Method):
             answers = checked_responses(responses, len(X), black_box)[kept]
         x = flat(view.encode(some).numpy())
         learn, held = split(len(x), self.validation, len(x), rng)
-        centres, held_out = (x[learn], answers[learn]), (x[held], answers[held])
         sigmas, regression = self._bandwidths(x.shape[1]), black_box.task == "regression"
         self.features_, self.x_, self.answers_ = view, x, answers  # (m, encoded dimensions), (m, classes)
-        self.log_likelihoods_ = log_likelihoods(*centres, *held_out, sigmas, regression=regression)
+        self.log_likelihoods_ = log_likelihoods(
+            x[learn], answers[learn], x[held], answers[held], sigmas, regression=regression
+        )
         self.bandwidth_ = max(sigmas, key=self.log_likelihoods_.__getitem__)
         return self
 
