@@ -15,7 +15,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types reproduce bench clean
+.PHONY: help demo test lint types reproduce bench dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,11 @@ reproduce: $(VENV)/.experiments ## the paper's experiments (ARGS=... goes to `l2
 bench: $(VENV)/.experiments ## every benchmarks/*.py, one after the other
 	@set -e; for script in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "$$script"; $(BIN)/python "$$script" $(ARGS); done
 
+dist: $(VENV)/.dist ## wheel and sdist into dist/, checked as an index would check them
+	rm -rf dist
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
@@ -59,6 +64,11 @@ $(VENV)/.test: $(VENV)/.pip pyproject.toml
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its experiments need into $(VENV) (some minutes the first time)"
 	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx]' --group test
+	@touch $@
+
+$(VENV)/.dist: $(VENV)/.pip pyproject.toml
+	@echo "Installing what builds l2x into $(VENV)"
+	@$(PIP_INSTALL) --group dist
 	@touch $@
 
 # pip itself first, at the version of constraints.txt: dependency groups need 25.1.

@@ -19,7 +19,7 @@ import l2x
 from l2x.datasets import synthetic
 from l2x.features.view import View, as_tensor
 from l2x.training import Phase
-from l2x_experiments.results import machine
+from l2x_experiments.machine import machine
 
 
 def seconds(work: Callable[[], object], repeat: int = 1) -> float:

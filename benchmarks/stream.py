@@ -29,7 +29,7 @@ import torch
 
 import l2x
 from l2x.training import Phase
-from l2x_experiments.results import machine
+from l2x_experiments.machine import machine
 
 COLUMNS, K = 20, 5
 FORWARD_ROWS = 3_000_000

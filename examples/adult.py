@@ -34,7 +34,7 @@ def main(figure: str | None = None) -> None:
         print(f"{name:20} keep the model's answer for {share:.0%} of the people")
     print(explanation[:3].to_frame())
     if figure is not None:
-        explainer.summary_plot(people, figure)
+        explanation.summary_plot(figure)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ HOW = (
     "Same answer: all but the selected features are removed and the model is asked again. Random: as many "
     f"features, drawn anew for each input, mean of {DRAWS} draws.",
     "The judge is a network that guesses the model's answer from any subset. It learned from random subsets "
-    "of the training data, so a selection cannot pass it a code by the mere places that it selects.",
+    "of the training data, so it has learned no code that a selection could pass on.",
 )
 
 
@@ -110,7 +110,7 @@ def images_part(*, quick: bool) -> Part:
     explainer, explanation = explain_digits(seen, others)
     model, X, k = explainer.model, explanation.inputs, explanation.k
     answers = model(X).argmax(axis=1)
-    alone = model(explainer.features_.remove(X, explanation.mask)).argmax(axis=1)
+    alone = model(explainer.features_.for_model(X, explanation.mask)).argmax(axis=1)
     examples = np.random.default_rng(1).choice(len(X), 10, replace=False)
     examples = examples[np.argsort(answers[examples], kind="stable")]
     d = explainer.features_.d

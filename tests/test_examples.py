@@ -1,4 +1,4 @@
-"""The examples of texts run from end to end, on real reviews and real models."""
+"""The examples of texts and images run from end to end, on real data and real models."""
 
 from __future__ import annotations
 
@@ -51,3 +51,25 @@ def test_reviews() -> None:
     assert "gives the same answer from the 10 words" in found.sentence
     assert found.html.count("<tr") == 5  # the heads, two rightly and two wrongly classified
     assert len(found.train) == 600
+
+
+def test_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On scikit-learn's digits: MNIST is not fetched."""
+    assert len((EXAMPLES / "images.py").read_text().splitlines()) <= 60
+    images = example("images")
+
+    def unreachable(*_: object, **__: object) -> None:
+        raise l2x.errors.DataError("MNIST cannot be had here")
+
+    monkeypatch.setattr(images, "mnist", unreachable)
+    explainer, explanation = images.explain_digits(*images.digit_images())
+    monkeypatch.setattr(images, "explain_digits", lambda *_: (explainer, explanation))
+    images.main(str(tmp_path / "digits.png"))
+    said = capsys.readouterr()
+    assert "4 of 16 patches keep" in said.out
+    assert "scikit-learn's small digits take their place" in said.err
+    assert (tmp_path / "digits.png").exists()
+    random = l2x.baselines.RandomK(features=explainer.features_).explain(explanation.inputs, 4)
+    ask = explainer.model
+    kept = l2x.evaluation.posthoc_accuracy(ask, explanation.inputs, explanation)
+    assert kept > l2x.evaluation.posthoc_accuracy(ask, explanation.inputs, random) + 0.2

@@ -1,321 +1,253 @@
 """Can the explanations be trusted? The report card of ours, of the paper's recipe, and of three cheaters.
 
-setting   = a data set, a model and rows in three parts: for explainers, for the judge, and to measure on
-records   = the report card of every method on every setting and seed, into results/honesty.json
+cards     = the report card of every method on every set and seed
 rates     = on switch, over ten seeds: how often the verdict flags a method; the card's error rates
+truths    = rates against the truth on INVASE's six sets
 
-One more set is one more entry in SETTINGS. Nothing here was tuned on these seeds: the verdict's limit comes
-from other draws (docs/report-card.md).
+One more set is one more entry in SETS. Nothing here was tuned on these seeds: the verdict's limit comes from
+other draws (docs/report-card.md).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
 import l2x
-from l2x import baselines
 from l2x.blackbox import as_black_box
-from l2x.conditional import Conditional, FittedQ
 from l2x.datasets.invase import INVASE_SETS, InvaseData, InvaseName, invase
 from l2x.datasets.synthetic import SyntheticData, synthetic
-from l2x.evaluation import fit_judge
-from l2x.evaluation.ranks import exact_sets, false_discovery_rate, true_positive_rate
-from l2x.features.view import View
-from l2x.foundations.arrays import Array
-from l2x.foundations.progress import progress_bar
-from l2x.training import TrainingPlan
-from l2x_experiments.bench import Bench, scaled
-from l2x_experiments.results import Record, Results, machine
+from l2x.errors import InputError
+from l2x.evaluation import exact_sets, false_discovery_rate, fit_judge, true_positive_rate
+from l2x.features.columns import Columns
+from l2x_experiments.comparison import Comparison
+from l2x_experiments.contenders import learned
+from l2x_experiments.machine import measured_here, timed
+from l2x_experiments.records import Record
+from l2x_experiments.runner import Experiment, Job
+from l2x_experiments.setting import Budget, Setting
 
 CARD_METHODS = ("l2x", "paper", "position", "prediction", "marginal")
-CHEATERS = CARD_METHODS[2:]
 TRUTH_METHODS = ("l2x", "paper")
 # Draws of the three parts never share a seed.
 JUDGE_SEED, TEST_SEED = 3_000_000, 4_000_000
+# Rows against which P(y | x_S) itself is averaged.
+EXACT_ROWS = 50
 
 
-@dataclass(frozen=True)
-class Scale:
-    """How much work a run does."""
+@dataclass(frozen=True, kw_only=True)
+class CardBudget(Budget):
+    """Also how many seeds there are.
 
-    train_rows: int = 100_000
-    test_rows: int = 5000
-    value_steps: int = 1500
-    selector_steps: int = 400
-    paper_steps: int = 1000
-    first_seed: int = 7000  # seeds that nothing was tried on
-    verdict_seeds: int = 10  # of switch
-    paper_seeds: int = 3  # of those, so many with the paper's recipe too
-    network_steps: int | None = None  # of what reads images and texts; None: as the view has it
+    Attributes
+    ----------
+    quick : of MNIST and IMDB too, whose own budgets say what that means
+    first_seed : seeds that nothing was tried on begin here
+    verdict_seeds : of switch; the other sets have as many as are asked for
+    paper_seeds : at most this many with the paper's recipe, too
+    dimensions : of INVASE's sets, against the truth
+    """
+
+    quick: bool = False
+    first_seed: int = 7000
+    verdict_seeds: int = 10
+    paper_seeds: int = 3
     dimensions: tuple[int, ...] = (11, 100)
 
-    @classmethod
-    def quick(cls) -> Scale:
-        return cls(
-            train_rows=30_000, test_rows=2000, value_steps=400, selector_steps=200, paper_steps=300,
-            first_seed=0, verdict_seeds=2, network_steps=150, dimensions=(11,),
-        )  # fmt: skip
 
-    @property
-    def plan(self) -> TrainingPlan:
-        plan = TrainingPlan(progress=False)
-        return replace(
-            plan,
-            value=replace(plan.value, steps=self.value_steps),
-            selector=replace(plan.selector, steps=self.selector_steps),
-        )
-
-    @property
-    def paper_plan(self) -> TrainingPlan:
-        plan = TrainingPlan.paper(progress=False)
-        return replace(plan, selector=replace(plan.selector, steps=self.paper_steps))
+FULL = CardBudget(train_rows=100_000, test_rows=5000, value_steps=1500, selector_steps=400, paper_steps=1000)
+QUICK = CardBudget(
+    train_rows=30_000, test_rows=2000, value_steps=400, selector_steps=200, paper_steps=300,
+    quick=True, first_seed=0, verdict_seeds=2, dimensions=(11,),
+)  # fmt: skip
 
 
-@dataclass
-class Setting:
-    """What is explained, and the rows: to learn from, for the readers of the places, to measure on."""
-
-    model: Any
-    k: int
-    train: Any
-    readers: Any
-    test: Any
-    judge: FittedQ
-    plan: TrainingPlan
-    paper_plan: TrainingPlan
-    features: View | None = None
-    truth: Array | None = None
-    exact: Conditional | None = None
-    known: dict[str, Any] = field(default_factory=dict)  # methods that are ready, by name
-
-    def method(self, name: str, seed: int) -> Any:
-        """A method, fitted once: the cheaters build on ours."""
-        if name not in self.known:
-            self.known[name] = self._build(name, seed)
-        return self.known[name]
-
-    def _build(self, name: str, seed: int) -> Any:
-        if name == "l2x":
-            ours = l2x.Explainer(self.model, self.k, features=self.features, training=self.plan, seed=seed)
-            return ours.fit(self.train)
-        if name == "paper":
-            theirs = l2x.Explainer.paper(
-                self.model, self.k, features=self.features, training=self.paper_plan, seed=seed
-            )
-            return theirs.fit(self.train)
-        if name == "position":
-            return baselines.ByPosition(self.model, features=self.judge.view, seed=seed)
-        ours = self.method("l2x", seed)
-        if name == "prediction":
-            return baselines.ByPrediction(ours.q_, features=ours.features_)
-        some = ours.features_.take(ours.features_.check(self.train), slice(0, 2000))
-        return baselines.ByMarginal(ours, ours.q_).fit(some, self.k)
-
-
-def from_draws(
-    draw: Callable[..., SyntheticData | InvaseData], seed: int, scale: Scale, *, k: int | None = None
-) -> Setting:
-    """A setting of a synthetic set, whose true P(y|x) is explained; every part is a fresh draw."""
-    train, readers, test = (
-        draw(n, seed=first + seed)
-        for n, first in (
-            (scale.train_rows, 0), (scale.train_rows, JUDGE_SEED), (scale.test_rows, TEST_SEED)
-        )
-    )  # fmt: skip
-    model, k = as_black_box(train.model), k or train.k
-    judge = fit_judge(model, readers.X, k, training=scale.plan, seed=JUDGE_SEED + seed)
-    return Setting(
-        model=model,
-        k=k,
-        train=train.X,
-        readers=readers.X,
-        test=test.X,
-        judge=judge,
-        plan=scale.plan,
-        paper_plan=scale.paper_plan,
-        truth=test.truth,
-        exact=test.model.conditional(rows=50, seed=JUDGE_SEED - 1),
+def experiment(
+    *, quick: bool = False, seeds: int = 3, sets: Sequence[str] | None = None, truth: bool = True
+) -> Experiment:
+    budget = QUICK if quick else FULL
+    belongs = {"train_rows": budget.train_rows}
+    if unknown := sorted(set(sets or ()) - set(SETS)):
+        raise InputError(f"There is no set {unknown[0]!r}; choose among {', '.join(SETS)}.")
+    jobs = card_jobs(budget, sets or list(SETS), seeds) + (truth_jobs(budget, seeds) if truth else [])
+    return Experiment(
+        "honesty",
+        [Job({**job.key, **belongs}, job.label, job.group) for job in jobs],
+        partial(measure_all, budget=budget),
+        belongs=belongs,
     )
 
 
-def from_bench(bench: Bench, steps: int | None, *, readers: int, test: int) -> Setting:
-    """A setting of `l2x reproduce mnist` or `imdb-words`: its model, its parts of the data, and its judge,
-    which learned from other inputs than the explainers."""
-    view = bench.view
+def card_jobs(budget: CardBudget, sets: Sequence[str], seeds: int) -> list[Job]:
+    first = budget.first_seed
+    return [
+        Job(
+            {"kind": "card", "set": name, "method": method, "seed": seed},
+            f"{name}, {method}, seed {seed}",
+            group=("card", name, seed),
+        )
+        for name in sets
+        for seed in range(first, first + (budget.verdict_seeds if name == "switch" else seeds))
+        for method in CARD_METHODS
+        if method != "paper" or seed < first + budget.paper_seeds
+    ]
+
+
+def truth_jobs(budget: CardBudget, seeds: int) -> list[Job]:
+    return [
+        Job(
+            {"kind": "truth", "set": name, "d": d, "method": method, "seed": seed},
+            f"{name}, {d} dimensions, {method}, seed {seed}",
+            group=("truth", name, d, seed),
+        )
+        for d in budget.dimensions
+        for name in INVASE_SETS
+        for method in TRUTH_METHODS
+        for seed in range(budget.first_seed, budget.first_seed + seeds)
+    ]
+
+
+def measure_all(jobs: Sequence[Job], budget: CardBudget) -> Iterator[Record]:
+    """The jobs of one set, kind and seed."""
+    first = jobs[0]
+    if first["kind"] == "truth":
+        setting = truth_setting(first["set"], first["d"], first["seed"], budget)
+    else:
+        setting = SETS[first["set"]](first["seed"], budget)
+    for job in jobs:
+        record = truth_record if job["kind"] == "truth" else card_record
+        yield {**job.key, **record(setting, job["method"], job["seed"]), **measured_here()}
+
+
+def card_setting(
+    draw: Callable[..., SyntheticData | InvaseData], seed: int, budget: CardBudget, *, k: int | None = None
+) -> Setting:
+    """A synthetic set, whose true P(y|x) is explained; every part is a fresh draw."""
+    train, others, test = (
+        draw(n, seed=first + seed)
+        for n, first in (
+            (budget.train_rows, 0), (budget.train_rows, JUDGE_SEED), (budget.test_rows, TEST_SEED)
+        )
+    )  # fmt: skip
+    black_box, k, plans = as_black_box(train.model), k or train.k, budget.plans(Columns)
     return Setting(
-        model=bench.black_box,
-        k=bench.k,
-        train=bench.train,
-        readers=view.take(bench.train, slice(0, readers)),
-        test=view.take(bench.test, slice(0, test)),
-        judge=bench.judge,
-        plan=scaled(view.recipes.ours.plan, steps),
-        paper_plan=scaled(view.recipes.paper.plan, steps),
+        black_box=black_box,
+        k=k,
+        train=train.X,
+        probe_rows=others.X,
+        test=test.X,
+        plans=plans,
+        judge=fit_judge(black_box, others.X, k, training=plans.ours, seed=JUDGE_SEED + seed),
+        truth=test.truth,
+        conditional=lambda rows: test.model.conditional(rows=rows, seed=JUDGE_SEED - 1),
+    )
+
+
+def of_comparison(setting: Comparison, *, probe_rows: int, test_rows: int) -> Setting:
+    """A problem of `l2x reproduce mnist` or `imdb-words`: its model, its parts of the data, and its judge,
+    which learned from other inputs than the explainers."""
+    view = setting.features
+    return Setting(
+        black_box=setting.black_box,
+        k=setting.k,
+        train=setting.train,
+        probe_rows=view.take(setting.train, slice(0, probe_rows)),
+        test=view.take(setting.test, slice(0, test_rows)),
+        plans=setting.plans,
+        judge=setting.judge,
         features=view,
     )
 
 
-def three_or_eight(seed: int, scale: Scale) -> Setting:
+def three_or_eight(seed: int, budget: CardBudget) -> Setting:
     """MNIST, 3 against 8."""
     from l2x_experiments import mnist
 
-    size = mnist.Scale.quick() if scale.network_steps else mnist.Scale()
-    return from_bench(mnist.set_up(mnist.THREE_EIGHT, size), scale.network_steps, readers=8000, test=2000)
+    setting = mnist.set_up(mnist.THREE_EIGHT, mnist.QUICK if budget.quick else mnist.FULL)
+    return of_comparison(setting, probe_rows=8000, test_rows=2000)
 
 
-def review_words(seed: int, scale: Scale) -> Setting:
+def review_words(seed: int, budget: CardBudget) -> Setting:
     """IMDB, ten words; few reviews, because cheating by prediction asks about each of 400 words."""
     from l2x_experiments import imdb
 
-    size = imdb.Scale.quick() if scale.network_steps else imdb.Scale()
-    return from_bench(imdb.set_up("words", size), scale.network_steps, readers=2000, test=500)
+    setting = imdb.set_up("words", imdb.QUICK if budget.quick else imdb.FULL)
+    return of_comparison(setting, probe_rows=2000, test_rows=500)
 
 
 # Every set of the table: how a setting of it is made from a seed.
-SETTINGS: dict[str, Callable[[int, Scale], Setting]] = {
-    "switch": partial(from_draws, partial(synthetic, "switch")),
-    "syn4": partial(from_draws, partial(invase, "syn4")),
-    "syn5": partial(from_draws, partial(invase, "syn5")),
-    "syn6": partial(from_draws, partial(invase, "syn6")),
+SETS: dict[str, Callable[[int, CardBudget], Setting]] = {
+    "switch": partial(card_setting, partial(synthetic, "switch")),
+    "syn4": partial(card_setting, partial(invase, "syn4")),
+    "syn5": partial(card_setting, partial(invase, "syn5")),
+    "syn6": partial(card_setting, partial(invase, "syn6")),
     # Some rows of Syn4 and Syn5 have five relevant features: with four the best selection leaves one out, and
     # which one it is tells of its value.
-    "syn4-k5": partial(from_draws, partial(invase, "syn4"), k=5),
-    "syn5-k5": partial(from_draws, partial(invase, "syn5"), k=5),
+    "syn4-k5": partial(card_setting, partial(invase, "syn4"), k=5),
+    "syn5-k5": partial(card_setting, partial(invase, "syn5"), k=5),
     "mnist-38": three_or_eight,
     "imdb-words": review_words,
 }
 
 
-def card_record(setting: Setting, name: str, method: str, seed: int, scale: Scale) -> Record:
-    """One line of results/honesty.json: a report card."""
-    started = time.perf_counter()
-    explainer = setting.method(method, seed)
-    card = l2x.report_card(
-        explainer,
-        setting.model,
-        setting.readers,
-        setting.test,
-        setting.k,
-        name=method,
-        truth=setting.truth,
-        exact=setting.exact,
-        judge=setting.judge,
-        training=setting.plan,
-        seed=seed,
+def card_record(setting: Setting, method: str, seed: int) -> Record:
+    """A report card, and the seconds it took, learning included."""
+
+    def made() -> Record:
+        card = l2x.report_card(
+            learned(setting, method, seed),
+            setting.black_box,
+            setting.probe_rows,
+            setting.test,
+            setting.k,
+            name=method,
+            truth=setting.truth,
+            exact=setting.conditional and setting.conditional(EXACT_ROWS),
+            judge=setting.judge,
+            training=setting.plans.ours,
+            seed=seed,
+        )
+        return card.to_dict()
+
+    card, seconds = timed(made)
+    return {**card, "seconds": seconds}
+
+
+def truth_setting(name: InvaseName, d: int, seed: int, budget: CardBudget) -> Setting:
+    train = invase(name, budget.train_rows or 0, d=d, seed=seed)
+    test = invase(name, budget.test_rows or 0, d=d, seed=TEST_SEED + seed)
+    return Setting(
+        black_box=as_black_box(train.model),
+        k=train.k,
+        train=train.X,
+        test=test.X,
+        plans=budget.plans(Columns),
+        truth=test.truth,
     )
-    return {
-        "kind": "card",
-        "set": name,
-        "method": method,
-        "seed": seed,
-        "train_rows": scale.train_rows,
-        **card.to_dict(),
-        "seconds": time.perf_counter() - started,
-        "threads": torch.get_num_threads(),
-        "machine": machine(),
-    }
 
 
-def truth_record(name: InvaseName, d: int, method: str, seed: int, scale: Scale) -> Record:
-    """One line of results/honesty.json: rates against the truth on one of INVASE's sets."""
-    train = invase(name, scale.train_rows, d=d, seed=seed)
-    test = invase(name, scale.test_rows, d=d, seed=TEST_SEED + seed)
-    build: Callable[..., l2x.Explainer] = l2x.Explainer.paper if method == "paper" else l2x.Explainer
-    plan = scale.paper_plan if method == "paper" else scale.plan
-    explainer = build(train.model, train.k, training=plan, seed=seed).fit(train.X)
-    explanation = explainer.explain(test.X)
-    sizes = test.truth.sum(axis=1)
+def truth_record(setting: Setting, method: str, seed: int) -> Record:
+    """Rates against the truth, and the best that a perfect ranking reaches with this k."""
+    explainer, truth = learned(setting, method, seed), setting.truth
+    assert truth is not None
+    explanation = explainer.explain(setting.test)
+    sizes = truth.sum(axis=1)
     # As many features as the row truly has: then the share of wrong ones is one minus that of found ones.
-    sized = np.take_along_axis(test.truth, np.argsort(-explanation.scores, axis=1, kind="stable"), axis=1)
-    found = (sized & (np.arange(d) < sizes[:, None])).sum(axis=1) / sizes
-    best = l2x.Explanation(test.truth.astype(float), train.k, explanation.feature_names)
+    order = np.argsort(-explanation.scores, axis=1, kind="stable")
+    hits = np.take_along_axis(truth, order, axis=1) & (np.arange(truth.shape[1]) < sizes[:, None])
+    best = l2x.Explanation(truth.astype(float), setting.k, explanation.feature_names)
     return {
-        "kind": "truth",
-        "set": name,
-        "d": d,
-        "method": method,
-        "seed": seed,
-        "k": train.k,
+        "k": setting.k,
         "variant": "code",
-        "tpr": true_positive_rate(explanation, test.truth),
-        "fdr": false_discovery_rate(explanation, test.truth),
-        "best_tpr": true_positive_rate(best, test.truth),
-        "best_fdr": false_discovery_rate(best, test.truth),
-        "tpr_at_true_size": float(found.mean()),
-        "exact": exact_sets(explanation, test.truth),
+        "tpr": true_positive_rate(explanation, truth),
+        "fdr": false_discovery_rate(explanation, truth),
+        "best_tpr": true_positive_rate(best, truth),
+        "best_fdr": false_discovery_rate(best, truth),
+        "tpr_at_true_size": float((hits.sum(axis=1) / sizes).mean()),
+        "exact": exact_sets(explanation, truth),
         "fit_seconds": explainer.fit_seconds_,
-        "train_rows": scale.train_rows,
-        "test_rows": scale.test_rows,
-        "threads": torch.get_num_threads(),
-        "machine": machine(),
+        "test_rows": len(setting.test),
     }
-
-
-def rates(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
-    """How often the verdict flags each method on switch: {method: (flagged, seeds)}."""
-    cards = [record for record in records if record["kind"] == "card" and record["set"] == "switch"]
-    return {
-        method: (sum(record["finding"] == "encodes" for record in some), len(some))
-        for method in CARD_METHODS
-        if (some := [record for record in cards if record["method"] == method])
-    }
-
-
-def run(
-    output: Path,
-    *,
-    quick: bool = False,
-    seeds: int = 1,
-    sets: Sequence[str] | None = None,
-    with_truth: bool = True,
-    progress: bool = True,
-) -> list[Record]:
-    """Run what `output` does not hold yet, and return its records of this scale."""
-    scale = Scale.quick() if quick else Scale()
-    results = Results(output)
-    wanted = list(SETTINGS) if sets is None else list(sets)
-    first = scale.first_seed
-    cards = [
-        (name, seed)
-        for name in wanted
-        for seed in range(first, first + (scale.verdict_seeds if name == "switch" else seeds))
-    ]
-    truths = [
-        (name, d, method, seed)
-        for d in scale.dimensions
-        for name in INVASE_SETS
-        for method in TRUTH_METHODS
-        for seed in range(first, first + seeds)
-    ]
-    with progress_bar("honesty", len(cards) + len(truths), visible=progress) as advance:
-        for done, (name, seed) in enumerate(cards):
-            advance(done, f"{name}, seed {seed}")
-            _run_cards(results, name, seed, scale)
-        for done, (name, d, method, seed) in enumerate(truths if with_truth else [], start=len(cards)):
-            advance(done, f"{name}, {d} dimensions, {method}")
-            key = {"kind": "truth", "set": name, "d": d, "method": method, "seed": seed}
-            if not results.has(**key, train_rows=scale.train_rows):
-                results.add([truth_record(name, d, method, seed, scale)])
-    return [record for record in results.records if record["train_rows"] == scale.train_rows]
-
-
-def _run_cards(results: Results, name: str, seed: int, scale: Scale) -> None:
-    missing = [
-        method
-        for method in CARD_METHODS
-        if (method != "paper" or seed < scale.first_seed + scale.paper_seeds)
-        and not results.has(kind="card", set=name, method=method, seed=seed, train_rows=scale.train_rows)
-    ]
-    if not missing:
-        return
-    setting = SETTINGS[name](seed, scale)
-    for method in missing:
-        results.add([card_record(setting, name, method, seed, scale)])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from models import people
 
-import l2x
-import l2x.values
+from l2x.datasets import AdultData
 from l2x_experiments import adult, adult_report
+from l2x_experiments.runner import run
 
 pytest.importorskip("lightgbm")
 pytest.importorskip("shap")
@@ -19,11 +20,15 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "adult.py"
 
 
 def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(l2x.values, "HELD_MASKS", 200)
-    plan = l2x.TrainingPlan(l2x.Phase(5, 1e-2), l2x.Phase(5, 1e-2), evaluations=2, progress=False)
-    scale = adult.Scale(plan, learn=300, judge=100, rows=10, all_rows=50)
-    output = tmp_path / "adult.json"
-    records = adult.run(output, scale=scale, seeds=2, data=people(500), progress=False)
+    def few(**_: object) -> AdultData:
+        return people(500)
+
+    rows = {"train_rows": 300, "sampling_rows": 10, "test_rows": 50}
+    short = {"value_steps": 5, "selector_steps": 5, "evaluations": 2}
+    monkeypatch.setattr(adult, "adult", few)
+    monkeypatch.setattr(adult, "JUDGE_ROWS", 100)
+    monkeypatch.setattr(adult, "QUICK", replace(adult.QUICK, **rows, **short))
+    records = run(adult.experiment(quick=True, seeds=2), tmp_path, progress=False)
     methods = [record["method"] for record in records]
     assert methods == ["l2x", "l2x-model", "tree_shap", "kernel_shap", "random", "l2x", "l2x-model"]
     for record in records:
@@ -34,8 +39,7 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("posthoc_accuracy", "judge_accuracy"):
             assert len(record[name]) == 5
             assert all(0 <= share <= 1 for share in record[name])
-    assert adult.run(output, scale=scale, seeds=2, progress=False) == records  # nothing is run again
-    page = adult_report.write(records, tmp_path).read_text()
+    page = adult_report.report(records).write(tmp_path).read_text()
     assert "Kernel SHAP" in page
     assert page.count("<svg ") == 2
     assert (tmp_path / "figures" / "adult-posthoc.svg").exists()

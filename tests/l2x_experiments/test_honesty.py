@@ -1,8 +1,7 @@
-"""The honesty experiment end to end on a small scale: records, resuming, rates, page."""
+"""The honesty experiment end to end on a small scale: records, rates, page."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,44 +9,46 @@ from typer.testing import CliRunner
 
 from l2x.cli import app
 from l2x_experiments import honesty, honesty_report
-from l2x_experiments.honesty import CARD_METHODS, Scale
+from l2x_experiments.honesty import CARD_METHODS, CardBudget
+from l2x_experiments.runner import run
+
+SMALL = CardBudget(
+    train_rows=2000, test_rows=200, value_steps=5, selector_steps=5, paper_steps=5,
+    quick=True, first_seed=0, verdict_seeds=2, paper_seeds=1, dimensions=(11,),
+)  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    scale = Scale(2000, 200, 5, 5, 5, first_seed=0, verdict_seeds=2, paper_seeds=1, dimensions=(11,))
-    monkeypatch.setattr(Scale, "quick", classmethod(lambda cls: scale))
+    monkeypatch.setattr(honesty, "QUICK", SMALL)
 
 
-def test_records_resume_rates_and_page(small: None, tmp_path: Path) -> None:
-    path = tmp_path / "honesty.json"
-    records = honesty.run(path, quick=True, sets=["switch"], with_truth=False, progress=False)
+def test_records_rates_and_page(tmp_path: Path) -> None:
+    cards = honesty.experiment(quick=True, seeds=1, sets=["switch"], truth=False)
+    records = run(cards, tmp_path, progress=False)
     assert [(r["seed"], r["method"]) for r in records] == [
         *((0, method) for method in CARD_METHODS),
         *((1, method) for method in CARD_METHODS if method != "paper"),
     ]
-    assert json.loads(path.read_text()) == records
-    assert honesty.rates(records)["l2x"][1] == 2
-    assert honesty.rates(records)["paper"][1] == 1
+    rates = honesty_report.rates(records)
+    assert (rates["l2x"][1], rates["paper"][1]) == (2, 1)
 
-    more = honesty.run(path, quick=True, sets=["switch"], progress=False)
-    assert more[: len(records)] == records  # not measured again
-    truths = [r for r in more if r["kind"] == "truth"]
+    more = run(honesty.experiment(quick=True, seeds=1, sets=["switch"]), tmp_path, progress=False)
+    assert more[: len(records)] == records[:]  # not measured again
+    truths = more.select(kind="truth")
     assert len(truths) == 12
-    assert next(r for r in truths if r["set"] == "syn4")["best_tpr"] == pytest.approx(0.9, abs=0.03)
-    page = honesty_report.write(more, tmp_path).read_text()
+    assert truths.select(set="syn4")[0]["best_tpr"] == pytest.approx(0.9, abs=0.03)
+    page = honesty_report.report(more).write(tmp_path).read_text()
     assert "How often the verdict errs" in page
-    assert "## Report cards: Switch" in (tmp_path / "honesty.md").read_text()
+    assert (tmp_path / "honesty.md").read_text().startswith("## Switch\n\n|  | l2x | L2X, paper | cheats by")
     assert (tmp_path / "figures" / "honesty.png").exists()
 
 
-def test_the_command(small: None, tmp_path: Path) -> None:
-    folder = ["--folder", str(tmp_path)]
-    done = CliRunner().invoke(
-        app, ["reproduce", "honesty", "--quick", "--set", "syn4", "--no-truth", *folder]
-    )
+def test_the_command(tmp_path: Path) -> None:
+    command = ["reproduce", "honesty", "--quick", "--no-truth", "--folder", str(tmp_path), "--set"]
+    done = CliRunner().invoke(app, [*command, "syn4"])
     assert done.exit_code == 0, done.output
-    assert "Report cards" in done.output
-    wrong = CliRunner().invoke(app, ["reproduce", "honesty", "--quick", "--set", "syn9", *folder])
-    assert wrong.exit_code == 2
-    assert "syn9" in wrong.output
+    assert "Syn4" in done.output
+    wrong = CliRunner().invoke(app, [*command, "syn9"])
+    assert wrong.exit_code == 1
+    assert "no set 'syn9'; choose among switch, syn4" in " ".join(wrong.output.split())

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-import l2x
-import l2x.values
 from l2x.datasets import ImageData, small_digits
-from l2x_experiments import bench, digits, mnist, mnist_report
+from l2x_experiments import mnist, mnist_report
+from l2x_experiments.runner import run
 
-KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "mask_only_accuracy"} | {
+KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "mask_only_accuracy"} | {"patch",
     "complement_accuracy", "fit_seconds", "explain_seconds", "digits", "model_accuracy", "machine", "threads",
 }  # fmt: skip
 
 
-@pytest.fixture
-def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mnist.Scale:
+@pytest.fixture(autouse=True)
+def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
     """scikit-learn's digits, enlarged to MNIST's size, in its place: nothing is fetched."""
 
     def enlarged(wanted: tuple[int, ...] | None = (3, 8), *, split: str = "train", **_: object) -> ImageData:
@@ -31,99 +28,51 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mnist.Scale:
         rows = slice(0, 60) if split == "test" else slice(60, None)
         return ImageData(X[rows], data.y[rows], data.digits)
 
-    mnist.set_up.cache_clear()
-    monkeypatch.setenv("L2X_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(l2x.values, "HELD_MASKS", 200)
+    mnist._set_up.cache_clear()
     for module in (mnist, mnist_report):
         monkeypatch.setattr(module, "mnist", enlarged)
-    return mnist.Scale(steps=3, some_rows=4, slow_rows=2, network_epochs=6)
+        monkeypatch.setattr(module, "PROBLEMS", [mnist.THREE_EIGHT])
+    short = {"value_steps": 3, "selector_steps": 3, "paper_steps": 3, "model_steps": 6}
+    monkeypatch.setattr(mnist, "QUICK", replace(mnist.QUICK, search_rows=4, sampling_rows=2, **short))
 
 
-def test_every_method_gives_a_whole_record(miniature: mnist.Scale, tmp_path: Path) -> None:
-    todo = mnist.tasks([(3, 8)], seeds=1, only=None)
-    records = [mnist.run_task(task, miniature, threads=1) for task in todo]
-    assert len(records) == 14
+def test_every_method_gives_a_whole_record(tmp_path: Path) -> None:
+    records = run(mnist.experiment(quick=True, seeds=1), tmp_path, progress=False)
+    assert len(records) == 15
     for record in records:
         assert record.keys() >= KEYS
         for name in ("posthoc", "judge", "mask_only", "complement"):
             assert 0 <= record[f"{name}_accuracy"] <= 1
+    assert records[0]["method"] == "l2x"
+    assert records[0]["recipe"] in ("l2x-model", "l2x-surrogate")
     by_name = {record["method"]: record for record in records}
     assert by_name["search"]["posthoc_accuracy"] == 1
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
 
-    records = bench.with_chosen(json.loads(json.dumps(records)), "digits")
-    assert records[0]["method"] == "l2x"
-    assert records[0]["recipe"] in ("l2x-model", "l2x-surrogate")
-    page = mnist_report.write(records, tmp_path / "results").read_text()
+    page = mnist_report.report(records).write(tmp_path).read_text()
     assert "search per input" in page
     assert "0.958" in page
-    figures = sorted(path.name for path in (tmp_path / "results" / "figures").iterdir())
-    assert "mnist-examples-38-paper.svg" in figures
-    assert "mnist-accuracy-38.png" in figures
+    figures = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert figures >= {"mnist-examples-38-paper.svg", "mnist-accuracy-38.png"}
 
 
-def test_what_is_run() -> None:
-    todo = mnist.tasks([(3, 8), (0, 1)], seeds=3, only=None)
-    assert len(todo) == 2 * (3 * len(mnist.LEARNED) + len(mnist.FIXED)) == len(set(todo))
-    assert {task.seed for task in todo if task.method in mnist.FIXED} == {0}
-    assert {task.method for task in mnist.tasks([(3, 8)], seeds=2, only=["lime"])} == {"lime"}
-    with pytest.raises(l2x.InputError, match="no method 'lim'; choose among l2x-model"):
-        mnist.tasks([(3, 8)], seeds=1, only=["lim"])
-
-
-def test_our_recipe_is_chosen_on_validation_images() -> None:
-    def record(method: str, seed: int, validation: float, test: float) -> dict[str, object]:
-        return {"digits": [3, 8], "method": method, "seed": seed} | {
-            "validation_posthoc": validation,
-            "posthoc_accuracy": test,
-        }
-
-    records = [record("l2x-model", s, 0.9, 0.5) for s in (0, 1)]
-    records += [record("l2x-surrogate", s, 0.8, 0.9) for s in (0, 1)]
-    chosen = bench.with_chosen(bench.with_chosen(records, "digits"), "digits")
-    ours = [(r["recipe"], r["seed"]) for r in chosen if r["method"] == "l2x"]
-    assert ours == [("l2x-model", 0), ("l2x-model", 1)]
-    assert len(chosen) == 6
-    assert bench.with_chosen(records[:2], "digits") == records[:2]  # one recipe alone: nothing to choose
-
-
-def test_the_parts_of_the_training_images_do_not_overlap(miniature: mnist.Scale) -> None:
-    digits = mnist.set_up((3, 8), miniature)
-    parts = [{image.tobytes() for image in part} for part in (digits.train, digits.validation, digits.test)]
+def test_the_parts_of_the_training_images_do_not_overlap() -> None:
+    setting = mnist.set_up([3, 8], mnist.QUICK)
+    parts = [
+        {image.tobytes() for image in part} for part in (setting.train, setting.validation, setting.test)
+    ]
     assert not parts[0] & parts[1]
     assert not (parts[0] | parts[1]) & parts[2]
 
 
-def test_the_network_is_trained_once(miniature: mnist.Scale, tmp_path: Path) -> None:
-    data = mnist.mnist()
-    first = digits.digit_network(data, epochs=1)
-    (file,) = (tmp_path / "cache" / "models").iterdir()
-    written = file.stat().st_mtime_ns
-    second = digits.digit_network(data, epochs=1)
-    assert file.stat().st_mtime_ns == written
-    x = torch.from_numpy(data.X[:5]).float()
-    assert torch.equal(first(x), second(x))
-
-
-def test_the_example(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
-    import images
-
-    def unreachable(*_: object, **__: object) -> ImageData:
-        raise l2x.DataError("MNIST cannot be had here")
-
-    monkeypatch.setattr(images, "mnist", unreachable)
-    explainer, explanation = images.explain_digits(*images.digit_images())
-    monkeypatch.setattr(images, "explain_digits", lambda *_: (explainer, explanation))
-    images.main(str(tmp_path / "digits.png"))
-    said = capsys.readouterr()
-    assert "4 of 16 patches keep" in said.out
-    assert "scikit-learn's small digits take their place" in said.err
-    assert (tmp_path / "digits.png").exists()
-    random = l2x.baselines.RandomK(features=explainer.features_).explain(explanation.inputs, 4)
-    ask = explainer.model
-    kept = l2x.evaluation.posthoc_accuracy(ask, explanation.inputs, explanation)
-    assert kept > l2x.evaluation.posthoc_accuracy(ask, explanation.inputs, random) + 0.2
-    del sys.modules["images"]
+def test_model_and_judge_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = mnist.set_up([3, 8], mnist.QUICK)
+    files = sorted((tmp_path / "cache" / "models").iterdir())
+    assert [file.name.rpartition("-")[0] for file in files] == ["digits-38", "judge-38"]
+    mnist._set_up.cache_clear()
+    other_rows = replace(mnist.QUICK, search_rows=99, sampling_rows=99)  # which no network depends on
+    second = mnist.set_up([3, 8], other_rows)
+    assert sorted((tmp_path / "cache" / "models").iterdir()) == files
+    X, mask = first.test, np.ones((len(first.test), 49), dtype=bool)
+    assert np.array_equal(first.test_answers, second.test_answers)
+    assert np.array_equal(first.judge.predict(X, mask), second.judge.predict(X, mask))

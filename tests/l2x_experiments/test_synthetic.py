@@ -1,88 +1,65 @@
-"""The synthetic experiment end to end on a small scale: records, resuming, figures, page."""
+"""The synthetic experiment end to end on a small scale: records, figures, page."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from l2x.training import Phase, TrainingPlan
 from l2x_experiments import synthetic, synthetic_report
-from l2x_experiments.synthetic import METHODS, Bench, Problem, Scale, methods
+from l2x_experiments.records import Records
+from l2x_experiments.runner import run
+from l2x_experiments.synthetic import METHODS, SyntheticBudget
 
 KEYS = {
     "set", "variant", "model", "method", "seed", "rows", "median_rank_mean", "median_rank_sd", "exact",
-    "true_positive_rate", "bits", "bits_available", "fit_seconds", "explain_seconds",
+    "true_positive_rate", "bits", "bits_available", "bits_claimed", "fit_seconds", "explain_seconds",
 }  # fmt: skip
+SMALL = SyntheticBudget(
+    train_rows=2000, test_rows=200, sampling_rows=2, model_steps=5, bits_rows=50, background=20,
+    value_steps=5, selector_steps=5, paper_steps=5, evaluations=1,
+)  # fmt: skip
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Scale:
-    """A few steps on a few rows; no process pool, so that the patch is seen."""
-    plan = TrainingPlan(Phase(5, 1e-3), Phase(5, 1e-3), evaluations=1, progress=False)
-    scale = Scale(2000, 200, 2, 5, 50, 20, plan, plan)
-    monkeypatch.setattr(Scale, "quick", classmethod(lambda cls: scale))
-    monkeypatch.setattr(synthetic, "ProcessPoolExecutor", Here)
-    return scale
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic, "QUICK", SMALL)
 
 
-class Here:
-    """An executor that runs at once, in this process."""
-
-    def __init__(self, *_: object, **__: object) -> None: ...
-
-    def __enter__(self) -> Here:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def submit(self, work, *arguments):  # type: ignore[no-untyped-def]
-        from concurrent.futures import Future
-
-        future: Future[object] = Future()
-        future.set_result(work(*arguments))
-        return future
-
-
-def test_methods_are_those_announced(small: Scale) -> None:
-    for model in ("true", "network"):
-        bench = Bench.of(Problem("xor", "code", model, 0), small)  # type: ignore[arg-type]
-        assert set(methods(bench)) == set(METHODS[model])  # type: ignore[index]
-
-
-def test_records_resume_and_page(small: Scale, tmp_path: Path) -> None:
-    path = tmp_path / "synthetic.json"
-    options = {"quick": True, "seeds": 1, "progress": False}
-    first = synthetic.run(path, models=("true",), only=["l2x"], **options)  # type: ignore[arg-type]
-    assert len(first) == 8
-    assert all(set(record) >= KEYS for record in first)
+def test_what_is_the_same_in_both_variants_is_measured_once(tmp_path: Path) -> None:
+    jobs = synthetic.experiment(quick=True, seeds=1, models=("true",), only=["l2x"])
+    records = run(jobs, tmp_path, progress=False)
+    assert len(records) == 8
+    assert all(set(record) >= KEYS for record in records)
     # XOR is one problem under two names; nonlinear additive is two
-    by_name = {(r["set"], r["variant"]): r["fit_seconds"] for r in first}
-    assert by_name["xor", "code"] == by_name["xor", "paper"]
-    assert by_name["switch", "code"] != by_name["switch", "paper"]
+    seconds = {(r["set"], r["variant"]): r["fit_seconds"] for r in records}
+    assert seconds["xor", "code"] == seconds["xor", "paper"]
+    assert seconds["switch", "code"] != seconds["switch", "paper"]
 
-    again = synthetic.run(path, models=("true",), **options)  # type: ignore[arg-type]
-    assert [r for r in again if r["method"] == "l2x"] == first  # not measured again
-    records = synthetic.run(path, variants=("code",), **options)  # type: ignore[arg-type]
-    assert json.loads(path.read_text()) == records
+
+def test_every_method_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (synthetic, synthetic_report):
+        monkeypatch.setattr(module, "SETS", ("xor",))
+    jobs = synthetic.experiment(quick=True, seeds=1, variants=("code",))
+    records = run(jobs, tmp_path, progress=False)
     assert {r["method"] for r in records} == set(METHODS["network"])
+    assert records.select(method="lime")[0]["explain_rows_measured"] == 2
+    assert records.select(method="l2x")[0]["bits_claimed"] is not None
 
-    page = synthetic_report.write(records, tmp_path).read_text()
+    page = synthetic_report.report(records).write(tmp_path).read_text()
     assert "extrapolated from 2 rows" in page
     assert "When learning pays" in page
     assert (tmp_path / "figures" / "synthetic-ranks-code-network.png").exists()
     assert (tmp_path / "figures" / "synthetic-times-code-network.svg").exists()
+    assert (tmp_path / "synthetic.md").read_text().startswith("| method | XOR (code) |")
 
 
-def test_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import sys
-
-    from l2x.cli import app
-
-    monkeypatch.setitem(sys.modules, "captum", None)
-    answer = CliRunner().invoke(app, ["reproduce", "synthetic", "--quick", "--folder", str(tmp_path)])
-    assert answer.exit_code == 1
-    assert "pip install 'l2x[baselines]'" in answer.output.replace("\n", " ")
-    assert "Traceback" not in answer.output
+def test_a_contender_that_is_new_is_shown_after_the_others() -> None:
+    """Whatever is in the table of contenders and has records."""
+    results = Path(__file__).parents[2] / "results" / "synthetic.json"
+    records = Records.load(results).select(variant="code", model="network", seed=0)
+    known = records.select(method="l2x")
+    more = Records([*records, *(record | {"method": "search"} for record in known)])
+    assert [row[0] for row in synthetic_report.short_table(more).rows][-1] == "search per input"
+    assert "search per input" not in str(synthetic_report.short_table(records))
+    assert len(synthetic_report.costs(more).rows) == len(synthetic_report.costs(records).rows)

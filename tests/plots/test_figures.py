@@ -10,7 +10,7 @@ import pytest
 
 import l2x
 from l2x.plots.labels import shortened
-from l2x.plots.lines import plot_history, plot_lines
+from l2x.plots.lines import plot_lines
 from l2x.plots.style import figure_svg, save_figure
 
 NAMES = ["<script>alert(1)</script>", "$x^2$", "radius", "two\nlines"]
@@ -123,18 +123,6 @@ def test_lines_name_each_series(tmp_path: Path) -> None:
     svg = figure_svg(figure)
     assert all(text in svg for text in ("ours", "random", "T", "share"))
     assert save_figure(figure, tmp_path / "lines.png").stat().st_size > 1000
-
-
-def test_history_marks_the_best_point_of_each_phase() -> None:
-    history = [
-        {"phase": phase, "step": step, "loss": 1.0, "validation_loss": loss}
-        for phase in ("fitting", "training")
-        for step, loss in ((10, 0.5), (20, 0.123), (30, 0.4))
-    ]
-    svg = figure_svg(plot_history(history))
-    assert svg.count("0.123") == 2
-    assert "fitting" in svg
-    assert plot_history([]) is not None
 
 
 @pytest.mark.parametrize("text", ["short", "x" * 500, "a\tb\x00c", ""])

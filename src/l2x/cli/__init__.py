@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from l2x._version import __version__
-from l2x.cli import data, evaluate, explain, fit
+from l2x.cli import data, evaluate, explain, fit, reproduce
 from l2x.cli.terminal import Commands
-from l2x_experiments import commands as experiments
 
 EXPLAINING = "Explain a model"
 REPRODUCING = "Reproduce the paper"
@@ -54,4 +53,4 @@ app.command(rich_help_panel=EXPLAINING)(fit.fit)
 app.command(rich_help_panel=EXPLAINING)(explain.explain)
 app.command(rich_help_panel=EXPLAINING)(evaluate.evaluate)
 app.add_typer(data.app, name="data", rich_help_panel=REPRODUCING)
-app.add_typer(experiments.app, name="reproduce", rich_help_panel=REPRODUCING)
+app.add_typer(reproduce.app, name="reproduce", rich_help_panel=REPRODUCING)

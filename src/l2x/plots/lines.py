@@ -1,4 +1,4 @@
-"""Lines: how a figure of merit changes with k, and how training went."""
+"""Lines: how a metric changes with k."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The first series is the hero; the last, which the others are to beat, stays quiet.
+# The first series is accented; the last, the baseline, is grey (SOFT).
 COLOURS = (ACCENT, SECOND, THIRD, MUTED)
 
 
@@ -48,34 +48,6 @@ def plot_lines(
             axes.set_xticks(list(x))
         axes.set_xlabel(x_label, loc="left")
         axes.set_ylabel(y_label)
-    return figure
-
-
-def plot_history(history: Sequence[Mapping[str, Any]], *, title: str = "Loss on held-out rows") -> Figure:
-    """The loss on held-out rows, a panel for each phase of training; the dot is the point that was kept."""
-    phases = list(dict.fromkeys(entry["phase"] for entry in history))
-    with style():
-        figure, panels = new_figure(2.7, columns=max(1, len(phases)), title=title)
-        for axes, phase in zip(panels, phases, strict=False):
-            entries = [entry for entry in history if entry["phase"] == phase]
-            steps = [entry["step"] for entry in entries]
-            losses = [entry["validation_loss"] for entry in entries]
-            best = int(np.argmin(losses))
-            axes.plot(steps, losses, color=ACCENT, linewidth=2)
-            axes.plot(steps[best], losses[best], color=SECOND, marker="o", markersize=7)
-            axes.annotate(
-                f"{losses[best]:.3g}",
-                (steps[best], losses[best]),
-                (0, 9),
-                textcoords="offset points",
-                ha="center",
-            )
-            axes.set_title(phase)
-            axes.grid(axis="y", linewidth=0.8)
-            axes.spines["left"].set_visible(False)
-            axes.tick_params(axis="y", length=0, labelcolor=MUTED)
-            axes.set_xlabel("updates", loc="left")
-        panels[0].set_ylabel("nats")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""How much the places tell beyond the values, for every method and set."""
+"""How much the index set of a selection tells beyond the selected values, for every method and set."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from l2x.evaluation.verdict import TOLERANCE
-from l2x.plots.style import ACCENT, INK, MUTED, SECOND, SOFT, new_grid, note, style
+from l2x.plots.style import ACCENT, INK, MUTED, SECOND, SOFT
+from l2x_experiments.plots.panels import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {"l2x": ACCENT, "L2X, paper": SECOND}
+TITLE = "What the index set tells beyond the values"
+CAPTION = "Share of all there is to know about the answer, one dot per seed with its 95 % interval."
 
 
-def plot_encoding(panels: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> Figure:
+def plot_encoding(content: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> Figure:
     """{set: {method: [{"value", "low", "high"} of each seed]}}; the dashed line is the card's limit."""
-    with style():
-        rows = max(1, (len(panels) + 1) // 2)
-        figure, grid = new_grid(
-            rows=rows, columns=2, height=1.9, title="What the places tell beyond the values"
-        )
-        for axes, (name, methods) in zip(grid, panels.items(), strict=False):
-            for place, (method, seeds) in enumerate(methods.items()):
+    with panels(content, height=1.9, title=TITLE, caption=CAPTION) as (figure, drawn):
+        for axes, _, methods in drawn:
+            for position, (method, seeds) in enumerate(methods.items()):
                 colour = COLOURS.get(method, MUTED)
                 for shift, seed in enumerate(seeds):
-                    y = place + 0.5 * ((shift + 0.5) / len(seeds) - 0.5)
+                    y = position + 0.5 * ((shift + 0.5) / len(seeds) - 0.5)
                     axes.hlines(y, seed["low"], seed["high"], color=colour, linewidth=1.5, alpha=0.5)
                     axes.plot(seed["value"], y, color=colour, marker="o", markersize=4)
             axes.axvline(TOLERANCE, color=SECOND, linewidth=1, linestyle=(0, (2, 2)))
@@ -35,10 +34,4 @@ def plot_encoding(panels: Mapping[str, Mapping[str, Sequence[Mapping[str, float]
             axes.tick_params(axis="y", length=0, labelcolor=INK)
             axes.spines["left"].set_visible(False)
             axes.grid(axis="x", linewidth=0.8)
-            axes.set_title(name)
-        for axes in grid[len(panels) :]:
-            axes.remove()
-        note(
-            figure, "Share of all there is to know about the answer, one dot per seed with its 95 % interval."
-        )
     return figure

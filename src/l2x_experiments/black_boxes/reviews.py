@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from l2x.features.texts import TextView
 from l2x.features.vocabulary import PAD
-from l2x.foundations.progress import progress_bar
-from l2x.networks.patches import in_chunks
+from l2x.foundations.arrays import Array
+from l2x.networks.chunks import in_chunks
 from l2x.networks.words import WindowConvolution, WordEmbedding
+from l2x_experiments.black_boxes.training import SEED, Trained, cached_classifier
+from l2x_experiments.cache import fingerprint
+
+Problem = Literal["words", "sentences"]
+Vectors = Callable[[], tuple[Sequence[str], Array]]
+
+# Options of the two classes below, as the paper has them.
+NETWORKS: dict[Problem, dict[str, Any]] = {
+    "words": {"width": 50, "filters": 250, "dropout": 0.2},
+    "sentences": {"width": 100, "dropout": 0.3},
+}
 
 
 class WordNetwork(nn.Module):
@@ -76,27 +91,38 @@ def last_state(lstm: nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
     return state
 
 
-def train(
-    network: nn.Module, ids: Tensor, labels: Tensor, *, epochs: int, rate: float, seed: int = 0, label: str
-) -> nn.Module:
-    """Adam on hard labels, one-cycle, batches of 64, with a progress bar."""
-    generator, size = torch.Generator().manual_seed(seed), 64
-    per_epoch = len(ids) // size
-    steps = epochs * per_epoch
-    optimizer = torch.optim.Adam(network.parameters(), lr=rate, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps + 1, pct_start=0.1)
-    network.train()
-    with torch.random.fork_rng(), progress_bar(label, steps) as advance:
-        torch.manual_seed(seed)  # of the dropout
-        for epoch in range(epochs):
-            order = torch.randperm(len(ids), generator=generator)
-            for step, rows in enumerate(order[: per_epoch * size].view(-1, size), start=1):
-                optimizer.zero_grad(set_to_none=True)
-                loss = nn.functional.cross_entropy(network(ids[rows]), labels[rows])
-                loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                optimizer.step()
-                schedule.step()
-                if step % 10 == 0:
-                    advance(epoch * per_epoch + step, f"loss {loss.item():.3f}")
-    return network.eval().requires_grad_(requires_grad=False)
+def review_network(
+    problem: Problem, view: TextView, texts: Sequence[str], labels: Array, *, epochs: int, vectors: Vectors
+) -> Trained:
+    """The network of one of the problems, trained now or taken from the cache; `vectors` gives words and the
+    vectors that the sentence network begins with."""
+    vocabulary, options = view.vocabulary_, NETWORKS[problem]
+
+    def data(network: nn.Module) -> tuple[Tensor, Tensor]:
+        if isinstance(network, SentenceNetwork):
+            network.embedding.weight.data[2:] = pretrained(vocabulary, *vectors())[2:]
+        return view.ids(texts), torch.from_numpy(labels)
+
+    return cached_classifier(
+        f"reviews-{problem}",
+        {"data": fingerprint(texts, labels), "vocabulary": fingerprint(vocabulary), "network": options},
+        lambda: (WordNetwork if problem == "words" else SentenceNetwork)(len(vocabulary), **options),
+        data,
+        epochs=epochs,
+        rate=1e-3 if problem == "words" else 2e-3,
+        warm_up=0.1,
+        clip=1.0,
+        fused=True,
+    )
+
+
+def pretrained(vocabulary: Sequence[str], words: Sequence[str], vectors: Array) -> Tensor:
+    """A vector for each word of a vocabulary; small random ones for words that have none."""
+    row = {word: i for i, word in enumerate(words)}
+    found = (
+        torch.randn(len(vocabulary), vectors.shape[1], generator=torch.Generator().manual_seed(SEED)) * 0.1
+    )
+    for i, word in enumerate(vocabulary):
+        if word in row:
+            found[i] = torch.from_numpy(vectors[row[word]])
+    return found

@@ -1,0 +1,1 @@
+"""The networks that experiments train on labels and then explain."""

@@ -1,0 +1,209 @@
+"""How sections 4.2 and 4.3 compare: how much of the model's answer do a contender's k features keep?
+
+The training inputs are split in three parts: for explainers, for the judge, and for choosing between our
+recipes; nothing is chosen on test inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from l2x.blackbox import as_black_box
+from l2x.data import ask
+from l2x.evaluation import mask_only_accuracy, posthoc_accuracy
+from l2x.explanation import Explanation
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
+from l2x_experiments.black_boxes.training import Trained
+from l2x_experiments.contenders import CONTENDERS, Cost, learned
+from l2x_experiments.judges import Judge, cached_judge, judge_accuracy
+from l2x_experiments.machine import measured_here, timed
+from l2x_experiments.records import Record, Records
+from l2x_experiments.runner import Experiment, Job, only_methods
+from l2x_experiments.setting import Budget, Setting
+
+# Our recipes: the better one on validation inputs is listed as l2x, too.
+OURS = ("l2x-model", "l2x-surrogate")
+METHODS = (*OURS, "paper", "random", "search", "taylor", "deeplift", "lime", "kernel_shap", "saliency",
+           "taylor-absolute", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")  # fmt: skip
+SEEDED = (*OURS, "paper", "random")
+# Training inputs whose selections teach the mask-only predictor.
+MASK_ROWS = 8000
+
+
+@dataclass(kw_only=True)
+class Comparison(Setting):
+    """A problem of sections 4.2 and 4.3; the same for every seed, which is the explainers'."""
+
+    features: View
+    judge: Judge
+    validation: Any  # inputs on which our recipes are chosen
+    labels: Array  # of the test inputs
+    examples: Array  # rows of the test inputs whose selections are kept, to be shown
+    # Test inputs to explain, and training inputs for the mask-only predictor, by what one input costs.
+    limits: Mapping[Cost, tuple[int, int]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)  # options of the view, in every record
+
+    def answers(self, X: Any) -> Array:
+        """P_m(y|x) of each input."""
+        return ask(self.black_box, self.features, self.features.check(X), progress=False)
+
+    @cached_property
+    def test_answers(self) -> Array:
+        return self.answers(self.test)
+
+    @cached_property
+    def train_classes(self) -> Array:
+        """The model's class for each training input."""
+        return np.asarray(self.answers(self.train).argmax(axis=1))
+
+
+def experiment(
+    name: str,
+    problem: str,
+    problems: Sequence[Any],
+    set_up: Callable[[Any], Comparison],
+    *,
+    seeds: int,
+    only: Sequence[str] | None,
+    without: Sequence[str] = (),
+    fetch: Callable[[bool], object],
+) -> Experiment:
+    """Every contender, but some, on every problem, which the entry `problem` of its records tells; the first
+    seed first, and the other seeds only for contenders that depend on them. `set_up` is picklable."""
+    jobs = [
+        Job(
+            {problem: which, "seed": seed, "method": method},
+            f"{which}, {method}, seed {seed}",
+            group=(str(which), method, seed),
+        )
+        for seed in range(seeds)
+        for method in METHODS
+        if method not in without and (seed == 0 or method in SEEDED)
+        for which in problems
+    ]
+    return Experiment(
+        name,
+        only_methods(jobs, only),
+        partial(measure_all, set_up=set_up, problem=problem),
+        fetch=fetch,
+        prepare=[partial(set_up, which) for which in problems],
+        derive=partial(with_chosen, problem=problem),
+    )
+
+
+def measure_all(
+    jobs: Sequence[Job], *, set_up: Callable[[Any], Comparison], problem: str
+) -> Iterator[Record]:
+    for job in jobs:
+        setting = set_up(job[problem])
+        yield {**job.key, **setting.about, **measure(setting, job["method"], job["seed"])}
+
+
+def compare(
+    name: str,
+    trained: Trained,
+    X: Any,
+    view_of: Callable[[Any], View],
+    *,
+    shares: tuple[float, float],
+    k: int,
+    classes: int,
+    budget: Budget,
+    about: Mapping[str, Any],
+    **others: Any,
+) -> Comparison:
+    """The setting of a network and its inputs. Explainers learn from the first of the `shares` of X, the
+    judge from the second, and the rest is for choosing. `about` has the options of the view; `others` are
+    fields that need no work here."""
+    black_box = as_black_box(trained.network, logits=True)
+    first = round(shares[0] * len(X))
+    second = first + round(shares[1] * len(X))
+    for_judge, view = X[first:second], view_of(X[:first])
+    plans, search, sampling = budget.plans(view), budget.search_rows, budget.sampling_rows
+    key = {"model": trained.key, **about}
+    judge = cached_judge(
+        name, key, black_box, view_of(for_judge), for_judge, k=k, classes=classes, plan=plans.ours
+    )
+    return Comparison(
+        **others,
+        black_box=black_box,
+        k=k,
+        train=view.check(X[:first]),
+        validation=view.check(X[second:]),
+        plans=plans,
+        features=view,
+        model=trained.network,
+        judge=judge,
+        signed=True,
+        limits={"search": (search, search), "sampling": (sampling, sampling)},
+        about=about,
+    )
+
+
+def measure(setting: Comparison, method: str, seed: int) -> Record:
+    """What a contender scores; post-hoc accuracy never without its companions."""
+    view, k = setting.features, setting.k
+    rows, mask_rows = setting.limits.get(CONTENDERS[method].cost, (len(setting.test), MASK_ROWS))
+    X, responses = view.take(setting.test, slice(rows)), setting.test_answers[:rows]
+    answers, seen = responses.argmax(axis=1), view.take(setting.train, slice(mask_rows))
+    explainer, fit_seconds = timed(lambda: learned(setting, method, seed))
+    explanation, explain_seconds = timed(lambda: ranked(explainer.explain(X, k)))
+    shown = setting.examples[setting.examples < len(X)]
+    validation = None
+    if method in OURS:  # only between them is there anything to choose
+        chosen = explainer.explain(setting.validation, k)
+        validation = posthoc_accuracy(setting.black_box, setting.validation, chosen)
+
+    def kept(*, complement: bool = False) -> float:
+        return posthoc_accuracy(setting.black_box, X, explanation, complement=complement, responses=responses)
+
+    return {
+        "k": k,
+        "rows": len(X),
+        "posthoc_accuracy": kept(),
+        "judge_accuracy": judge_accuracy(setting.judge, X, explanation, answers),
+        "mask_only_accuracy": mask_only_accuracy(
+            explainer.explain(seen, k).mask, setting.train_classes[:mask_rows], explanation.mask, answers
+        ),
+        "complement_accuracy": kept(complement=True),
+        "validation_posthoc": validation,
+        "fit_seconds": fit_seconds,
+        "explain_seconds": explain_seconds,
+        "model_accuracy": float((setting.test_answers.argmax(axis=1) == setting.labels).mean()),
+        "majority": float(max((answers == label).mean() for label in set(answers.tolist()))),
+        "train_rows": len(setting.train),
+        "mask_rows": len(seen),
+        "example_rows": shown.tolist(),
+        "examples": explanation.indices[shown].tolist(),
+        "example_answers": answers[shown].tolist(),
+    } | measured_here()
+
+
+def ranked(explanation: Explanation) -> Explanation:
+    """The explanation, with its features in order: ranking is part of the work that is timed."""
+    _ = explanation.indices
+    return explanation
+
+
+def with_chosen(records: Sequence[Record], problem: str) -> list[Record]:
+    """The records and, as `l2x`, those of the recipe of ours that is better on the validation inputs.
+
+    `problem` is the entry that tells one problem's records from another's.
+    """
+    records = [record for record in records if record["method"] != "l2x"]
+    chosen: list[Record] = []
+    for which in {str(record[problem]): None for record in records}:
+        recipes: dict[str, list[Record]] = {}
+        for record in records:
+            if str(record[problem]) == which and record["method"] in OURS:
+                recipes.setdefault(record["method"], []).append(record)
+        if set(recipes) == set(OURS):  # in an unfinished run there is nothing to choose yet
+            best = max(recipes, key=lambda name: Records(recipes[name]).mean("validation_posthoc"))
+            chosen += [record | {"method": "l2x", "recipe": best} for record in recipes[best]]
+    return chosen + records

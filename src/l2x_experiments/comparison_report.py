@@ -1,0 +1,116 @@
+"""What the reports of mnist and imdb have in common: the table of contenders, its figure, its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from l2x.explanation import Explanation
+from l2x.features.view import View
+from l2x_experiments.contenders import LABELS
+from l2x_experiments.plots.fidelity import plot_fidelity
+from l2x_experiments.records import NOTHING, Record, Records
+from l2x_experiments.report import measured_on
+from l2x_experiments.tables import Cell, Table, mean_sd, name_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RECIPES = {"l2x-model": "value='model'", "l2x-surrogate": "value='surrogate'"}
+
+
+class Methods:
+    """One problem's records of each contender, in order; of our recipes the chosen one appears once, as l2x.
+
+    `inputs` and `features` are what they are called, in the plural: "images", "patches".
+    """
+
+    def __init__(self, records: Records, *, inputs: str, features: str) -> None:
+        self.records, self.inputs, self.features = records, inputs, features
+        self.recipe = next(iter(records.values("recipe")), None)
+        shown = [method for method in LABELS if method != self.recipe]
+        self.groups = {group[0]["method"]: group for group in records.groups(method=shown)}
+
+    def table(self, printed: Mapping[str, float]) -> Table:
+        """One line for each contender; `printed` are the paper's own numbers."""
+        cells: dict[str, Cell] = {
+            "method": name_of("method", LABELS),
+            "post-hoc": mean_sd("posthoc_accuracy"),
+            "printed": lambda group: f"{printed[m]:.3f}" if (m := group[0]["method"]) in printed else NOTHING,
+            "judge": mean_sd("judge_accuracy"),
+            "index set": mean_sd("mask_only_accuracy"),
+            "the rest": mean_sd("complement_accuracy"),
+            "fit s": mean_sd("fit_seconds", digits=0),
+            "s / 1,000": lambda group: (
+                f"{np.mean([1e3 * r['explain_seconds'] / r['rows'] for r in group]):.3g}"
+            ),
+        }
+        return Table.of(self.groups.values(), cells)
+
+    def figure(self, *, title: str, chance: float) -> Figure:
+        """Contenders by the share of answers that they keep."""
+        keys = ("posthoc_accuracy", "judge_accuracy", "mask_only_accuracy")
+        methods = {LABELS[m]: [group.mean(key) for key in keys] for m, group in self.groups.items()}
+        return plot_fidelity(
+            dict(sorted(methods.items(), key=lambda item: -item[1][0])),
+            title=title,
+            chance=chance,
+            inputs=self.inputs,
+            caption="Dotted: chance. Post-hoc: the model on the selection. Judge: fitted on random subsets.\n"
+            f"Index set: a logistic regression that sees which {self.features}, not what is in them.",
+        )
+
+    def caption(self) -> str:
+        """What the columns are, and what is measured on fewer inputs."""
+        whole = max(self.records.values("rows"))
+        fewer = {LABELS[r["method"]]: r["rows"] for r in self.records if r["rows"] < whole}
+        exceptions = "".join(f"; {name}: {rows:,}" for name, rows in fewer.items())
+        counts = sorted({len(group) for group in self.groups.values()} - {1})
+        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "1"
+        return (
+            "Printed: in the paper or in comments of its source. Index set: a logistic regression that sees "
+            f"which {self.features} were selected. The rest: the model on all but the selection. Fit s and "
+            f"s / 1,000: seconds to learn, and to explain 1,000 {self.inputs}. Measured on {whole:,} test "
+            f"{self.inputs}{exceptions}. Mean ± standard deviation over {seeds} seed(s) where a method "
+            "learns or draws."
+        )
+
+    def chosen(self) -> str:
+        """Which of our recipes is called l2x, in a sentence; empty in an unfinished run."""
+        if self.recipe is None:
+            return ""
+        return f"l2x is {RECIPES[self.recipe]}, the better one on validation {self.inputs}."
+
+    def percent(self, method: str, key: str = "posthoc_accuracy") -> str:
+        return f"{100 * self.groups[method].mean(key):.1f} %"
+
+
+def introduction(first: Record, *, inputs: str, features: str, removed: str, of: str = "") -> list[str]:
+    """What is measured, and on what; `removed` is what stands in place of features that are not selected, and
+    `of` says which problem the first record is about."""
+    one = inputs.removesuffix("s")
+    return [
+        f"Post-hoc accuracy is the share of test {inputs} for which the model, shown only the selected "
+        f"{features} and {removed} elsewhere, gives the answer that it gives for the whole {one}. Selections "
+        "can reach it by making the model say the right thing without being why: the search per input, which "
+        "is told the answer, shows how far that goes. Therefore an independent judge stands beside it, a "
+        f"network fitted on random subsets of {inputs} that no explainer saw.",
+        f"Explainers learned from {first['train_rows']:,} training {inputs}{of}, the judge from others, and "
+        f"a third part chose between our recipes; nothing was chosen on test {inputs}. {measured_on(first)}",
+    ]
+
+
+def selection(record: Record, view: View, inputs: Any) -> Explanation:
+    """What a record's contender selected in its examples, which are `inputs`, best first."""
+    indices = np.asarray(record["examples"])
+    scores = np.full((len(indices), view.d), -np.inf)
+    np.put_along_axis(scores, indices, np.tile(np.arange(record["k"], 0, -1.0), (len(indices), 1)), axis=1)
+    return Explanation(scores, record["k"], view.names_, inputs=inputs, view=view)
+
+
+def with_examples(records: Records, methods: Sequence[str]) -> list[Record]:
+    """The first record with examples of each of these contenders, as far as there are any."""
+    found = (next((r for r in group if r["examples"]), None) for group in records.groups(method=methods))
+    return [record for record in found if record is not None]

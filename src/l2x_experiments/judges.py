@@ -1,0 +1,37 @@
+"""Judges that are fitted once and kept in the cache, and what they say of a selection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from l2x.blackbox import BlackBox
+from l2x.conditional import FittedQ, NetworkQ
+from l2x.evaluation import fit_judge
+from l2x.explanation import Explanation
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
+from l2x.likelihood import Categorical
+from l2x.training import TrainingPlan
+from l2x_experiments.cache import Key, fingerprint, remembered, value_key
+
+Judge = FittedQ
+
+
+def cached_judge(
+    name: str, key: Key, black_box: BlackBox, view: View, X: Any, *, k: int, classes: int, plan: TrainingPlan
+) -> Judge:
+    """A judge fitted on these inputs now, or taken from the cache; `key` is of the black box and the view."""
+
+    def fit() -> nn.Module:
+        return fit_judge(black_box, X, k, features=view, training=plan).q.networks["predictor"]
+
+    key = {**key, "data": fingerprint(X), "k": k, **value_key(plan)}
+    predictor = remembered(f"judge-{name}", key, view.networks(classes).predictor(), fit)
+    return FittedQ(view, NetworkQ(predictor, Categorical(classes)), black_box)
+
+
+def judge_accuracy(judge: Judge, X: Any, explanation: Explanation, answers: Array) -> float:
+    """How often a judge, shown the selection alone, gives the model's class."""
+    return float((judge.outputs(X, explanation.mask).argmax(axis=1) == answers).mean())

@@ -1,0 +1,65 @@
+"""A setting is one problem, set up once for all contenders; a budget says with how much work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from l2x.blackbox import BlackBox
+from l2x.conditional import Conditional
+from l2x.features.view import View
+from l2x.foundations.arrays import Array
+from l2x.training import TrainingPlan
+from l2x_experiments.judges import Judge
+
+
+class Plans(NamedTuple):
+    """How explainers are trained: ours, and the judge; and the paper's."""
+
+    ours: TrainingPlan
+    paper: TrainingPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much work a run does. None: all rows there are, or as many steps as the view's own plans have."""
+
+    train_rows: int | None = None
+    test_rows: int | None = None
+    search_rows: int = 0  # explained by the search, which asks the model hundreds of times per row
+    sampling_rows: int = 0  # explained by LIME and Kernel SHAP, which ask thousands of times
+    model_steps: int = 0  # of the black box; epochs where it is trained by epochs
+    value_steps: int | None = None
+    selector_steps: int | None = None
+    paper_steps: int | None = None
+    evaluations: int | None = None  # how often training looks at held-out rows
+
+    def plans(self, view: View | type[View]) -> Plans:
+        """The view's own plans with this budget's steps, and without progress bars."""
+        ours = view.recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
+        paper = view.recipes.paper.plan.with_steps(value=self.paper_steps, selector=self.paper_steps)
+        ours = replace(ours, evaluations=self.evaluations or ours.evaluations, progress=False)
+        return Plans(ours, replace(paper, progress=False))
+
+
+@dataclass(kw_only=True)
+class Setting:
+    """A black box, inputs to learn from and inputs to explain."""
+
+    black_box: BlackBox
+    k: int
+    train: Any  # explainers learn from these
+    test: Any  # and are measured on these
+    plans: Plans
+    features: View | None = None  # None leaves it to the contender, whose default is columns
+    model: Any = None  # the network or the trees in the black box, for contenders that look inside
+    background: Any = None  # rows that some contenders compare with, or learn from
+    judge: Judge | None = None  # fitted on other inputs than the explainers'
+    probe_rows: Any = None  # from which the probes of a report card learn
+    truth: Array | None = None  # (n, d) booleans: the relevant features of each test row
+    # P_m(y | x_S) itself, by how many rows it averages over, where features are independent
+    conditional: Callable[[int], Conditional] | None = None
+    signed: bool = False  # rank by what speaks for the predicted class, not by what matters at all
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of baselines, by name
+    learned: dict[tuple[str, int], Any] = field(default_factory=dict)  # contenders, by name and seed

@@ -1,0 +1,51 @@
+"""The table and the words that the reports of mnist and imdb share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from l2x_experiments.comparison_report import Methods, with_examples
+from l2x_experiments.records import NOTHING, Records
+
+RESULTS = Path(__file__).parents[2] / "results" / "imdb-words.json"
+
+
+@pytest.fixture
+def records() -> Records:
+    return Records.load(RESULTS).select()
+
+
+def table(records: Records) -> dict[str, list[str]]:
+    methods = Methods(records, inputs="reviews", features="words")
+    return {row[0]: list(row[1:]) for row in methods.table({"paper": 0.908}).rows}
+
+
+def test_the_chosen_recipe_appears_once_as_l2x(records: Records) -> None:
+    rows = table(records)
+    assert "l2x" in rows
+    assert "l2x, value = surrogate" in rows
+    assert "l2x, value = model" not in rows
+    methods = Methods(records, inputs="reviews", features="words")
+    assert methods.chosen() == "l2x is value='model', the better one on validation reviews."
+    without = Records(record for record in records if record["method"] != "l2x")
+    assert "l2x, value = model" in table(without)
+    assert Methods(without, inputs="reviews", features="words").chosen() == ""
+
+
+def test_the_papers_own_numbers_stand_beside_ours(records: Records) -> None:
+    rows = table(records)
+    assert rows["L2X, paper"][1] == "0.908"
+    assert rows["Taylor"][1] == NOTHING
+
+
+def test_the_caption_says_what_is_measured_on_fewer_inputs(records: Records) -> None:
+    caption = Methods(records, inputs="reviews", features="words").caption()
+    assert "Measured on 25,000 test reviews; " in caption
+    assert "LIME: 200" in caption
+
+
+def test_examples_of_methods_that_have_some(records: Records) -> None:
+    found = with_examples(records, ["paper", "deeplift", "taylor"])
+    assert [record["method"] for record in found] == ["paper", "taylor"]
