@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +178,7 @@ def _built(family: Any, saved: dict[str, Any]) -> Any:
     """The inverse of `_named`."""
     kind = family.by_name(saved["name"])
     # JSON has no tuples; frozen dataclasses have no lists.
-    return kind(**_tuples(saved["settings"]) if is_dataclass(kind) else saved["settings"])
+    return kind(**saved["settings"] if family is View else _tuples(saved["settings"]))
 
 
 def _part(name: str, tensors: dict[str, Array]) -> dict[str, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +17,7 @@ from l2x.errors import InputError, some
 from l2x.features.categories import Levels
 from l2x.features.cells import Cells
 from l2x.features.frames import column_index, is_categorical, native
-from l2x.features.scaling import Scaling
+from l2x.features.scaling import Scaling, quantiles
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
 from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector, TableInput
@@ -31,6 +32,7 @@ BACKGROUND_ROWS = 512
 QUANTILE_ROWS = 100_000
 
 
+@dataclass(eq=False, repr=False)
 class Columns(View):
     """One feature per column: numbers, or categories of a data frame's text, category and boolean columns.
 
@@ -66,26 +68,15 @@ class Columns(View):
 
     recipes: ClassVar[Recipes] = RECIPES
 
-    def __init__(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        standardize: bool = True,
-        bins: int = 16,
-        removal: Removal = "mean",
-        categorical: Sequence[str | int] = (),
-        max_categories: int = 64,
-        missing: Missing = "auto",
-        groups: Groups | None = None,
-    ) -> None:
-        self.names = names
-        self.standardize = standardize
-        self.bins = bins
-        self.removal = removal
-        self.categorical = categorical
-        self.max_categories = max_categories
-        self.missing = missing
-        self.groups = groups
+    names: Sequence[str] | None = None
+    _: KW_ONLY
+    standardize: bool = True
+    bins: int = 16
+    removal: Removal = "mean"
+    categorical: Sequence[str | int] = ()
+    max_categories: int = 64
+    missing: Missing = "auto"
+    groups: Groups | None = None
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -99,7 +90,8 @@ class Columns(View):
         self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
         sample = matrix[rng.choice(len(matrix), min(len(matrix), QUANTILE_ROWS), replace=False)]
         self.scaling_ = Scaling.of(matrix, sample, categorical=list(self.levels_))
-        self._set_edges(self._quantiles(sample))
+        numbers = self._standard(sample)[:, self._numeric()]
+        self._set_edges(quantiles(numbers, np.linspace(0, 1, self.bins + 1)))
         return self
 
     def check(self, X: Any) -> Any:
@@ -174,10 +166,8 @@ class Columns(View):
         return self.cells_.levels
 
     def networks(self, outputs: int) -> Networks:
-        # New inputs for each selector: a module moves to a device with its network.
-        selector = partial(ColumnSelector, self.d, columns=len(self.column_names_))
         return Networks(
-            lambda **options: selector(**({"inputs": self._inputs()} | options)),
+            partial(ColumnSelector, self.d, columns=len(self.column_names_), inputs=self.inputs_),
             partial(ColumnPredictor, self.d, outputs, width=self.masked_width),
         )
 
@@ -196,13 +186,13 @@ class Columns(View):
             "levels": levels,
             "gaps": self.cells_.gaps,
         }
-        return learned, self.scaling_.arrays() | {"background": self.background_, "edges": self.edges_}
+        return learned, vars(self.scaling_) | {"background": self.background_, "edges": self.edges_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         self._set_names(list(learned["names"]), bool(learned["has_names"]))
         levels = {int(c): Levels(*level) for c, level in learned["levels"].items()}
         self.cells_ = Cells(self.column_names_, levels, learned["gaps"])
-        self.scaling_ = Scaling.restored(arrays)
+        self.scaling_ = Scaling(arrays["mean"], arrays["centre"], arrays["scale"])
         self.background_ = arrays["background"]
         self._set_edges(arrays["edges"])
         return self
@@ -230,29 +220,16 @@ class Columns(View):
             standard[:, c] = np.minimum(matrix[:, c], levels.kept)
         return standard
 
-    def _quantiles(self, sample: Array) -> Array:
-        """(bins + 1, numeric columns) edges of the standardised values; zeros for a column of gaps only."""
-        numeric = self._numeric()
-        values, shares = self._standard(sample)[:, numeric], np.linspace(0, 1, self.bins + 1)
-        if not self.cells_.gaps and numeric:
-            return np.quantile(values, shares, axis=0)
-        columns = [column[~np.isnan(column)] for column in values.T]
-        edges = [np.quantile(column, shares) if len(column) else np.zeros(len(shares)) for column in columns]
-        return np.stack(edges, axis=1) if edges else np.zeros((len(shares), 0))
-
     def _set_edges(self, edges: Array) -> None:
-        """Quantiles of each numeric column, and what `mask` computes with."""
+        """Quantiles of each numeric column, (bins + 1, columns), and what `mask` computes with."""
         self.edges_ = edges
         self.lower_ = as_tensor(edges[:-1].T)  # (numeric columns, bins)
         # A bin without width (a value that many rows share) becomes a step.
         self.inverse_width_ = as_tensor(1 / np.maximum(np.diff(edges, axis=0).T, 1e-6))
-        self.inputs_ = self._inputs()
-
-    def _inputs(self) -> TableInput | None:
-        if not self.levels_ and not self.cells_.gaps:
-            return None
-        categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
-        return TableInput(self._numeric(), self.cells_.gaps, categories)
+        self.inputs_: TableInput | None = None
+        if self.levels_ or self.cells_.gaps:
+            categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
+            self.inputs_ = TableInput(self._numeric(), self.cells_.gaps, categories)
 
     def _numeric(self) -> list[int]:
         return [c for c in range(len(self.column_names_)) if c not in self.levels_]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from l2x.features.columns import Columns, Groups, Missing, Removal
+from l2x.features.columns import Columns, Groups
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ColumnGroups(Columns):
     """`Columns` whose features are groups of columns; a column in no group is a feature by itself.
 
@@ -22,28 +24,8 @@ class ColumnGroups(Columns):
     ['place', 'x1']
     """
 
-    def __init__(
-        self,
-        groups: Groups,
-        *,
-        names: Sequence[str] | None = None,
-        standardize: bool = True,
-        bins: int = 16,
-        removal: Removal = "mean",
-        categorical: Sequence[str | int] = (),
-        max_categories: int = 64,
-        missing: Missing = "auto",
-    ) -> None:
-        super().__init__(
-            names,
-            standardize=standardize,
-            bins=bins,
-            removal=removal,
-            categorical=categorical,
-            max_categories=max_categories,
-            missing=missing,
-            groups=groups,
-        )
+    groups: Groups = field(kw_only=False)
+    names: Sequence[str] | None = None
 
     @classmethod
     def from_transformer(cls, transformer: Any, **options: Any) -> ColumnGroups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -9,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from l2x.errors import InputError
-from l2x.features.view import View, as_tensor
+from l2x.features.view import View, as_tensor, is_positive
 from l2x.foundations.arrays import Array
 from l2x.networks.patches import RECIPES, PatchPredictor, PatchSelector, upsample
 from l2x.networks.recipe import Networks, Recipes
@@ -18,6 +19,7 @@ Removal = Literal["zero", "mean", "blur"]
 Padding = Literal["zero", "edge"]
 
 
+@dataclass(eq=False, repr=False)
 class Patches(View):
     """One feature per square patch of an image.
 
@@ -43,10 +45,10 @@ class Patches(View):
 
     recipes: ClassVar[Recipes] = RECIPES
 
-    def __init__(self, size: int = 4, *, removal: Removal = "zero", padding: Padding | None = None) -> None:
-        self.size = size
-        self.removal = removal
-        self.padding = padding
+    size: int = 4
+    _: KW_ONLY
+    removal: Removal = "zero"
+    padding: Padding | None = None
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -126,7 +128,7 @@ class Patches(View):
         self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
 
     def _check_options(self) -> None:
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+        if not is_positive(self.size):
             raise InputError(f"size is {self.size!r}; a patch needs a whole number of pixels, such as 4.")
         if self.removal not in ("zero", "mean", "blur"):
             raise InputError(f"removal is {self.removal!r}; choose 'zero', 'mean' or 'blur'.")

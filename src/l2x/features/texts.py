@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, overload
 
 import narwhals as nw
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from l2x.errors import InputError
-from l2x.features.view import View
+from l2x.features.view import View, is_positive
 from l2x.features.vocabulary import (
     PAD,
     SPECIAL,
@@ -85,17 +84,19 @@ class Texts(Sequence[str]):
         return f"Texts({len(self):,} texts)"
 
 
+@dataclass(eq=False, repr=False)
 class TextView(View):
     """Raw strings in; ids of words for the networks; pieces of the original text out."""
 
     unit: ClassVar[str]
 
     length: int
-    vocabulary: int | Sequence[str]
-    lowercase: bool
-    reads: Reads
-    removal: Removal
-    replacement: str
+    _: KW_ONLY
+    vocabulary: int | Sequence[str] = 20_000
+    lowercase: bool = True
+    reads: Reads = "text"
+    removal: Removal = "drop"
+    replacement: str = "[MASK]"
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -179,14 +180,11 @@ class TextView(View):
         return self._know(list(learned["vocabulary"]))
 
     def _check_options(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, Integral) or self.length < 1:
+        if not is_positive(self.length):
             raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
         words = self.vocabulary
-        if (
-            isinstance(words, str)
-            or not isinstance(words, int | Iterable)
-            or (isinstance(words, int) and words < 3)
-        ):
+        listed = isinstance(words, Iterable) and not isinstance(words, str)
+        if not listed and not (isinstance(words, int) and words >= 3):
             raise InputError(f"vocabulary is {self.vocabulary!r}; give a number of words, or a list of them.")
         if self.reads not in ("text", "ids"):
             raise InputError(f"reads is {self.reads!r}; choose 'text' or 'ids'.")

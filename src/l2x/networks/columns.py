@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -101,7 +102,7 @@ class ColumnSelector(nn.Module):
         columns: int | None = None,
     ) -> None:
         super().__init__()
-        self.inputs = inputs
+        self.inputs = copy.deepcopy(inputs)  # the view's own stays where it is when the network moves
         width = (columns or d) if inputs is None else inputs.width
         self.layers = perceptron([width, *hidden, d], activation)
         self.prior = nn.Parameter(torch.zeros(d)) if prior else None
