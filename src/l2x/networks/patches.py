@@ -75,8 +75,10 @@ class PatchSelector(nn.Module):
             self.head.extend([nn.Flatten(), last])
         channels_last(self)
 
+    @in_chunks
     def forward(self, x: Tensor) -> Tensor:
-        return in_chunks(lambda part: self.head(self.hidden(part)), x)
+        scores: Tensor = self.head(self.hidden(x))
+        return scores
 
 
 class PatchPredictor(nn.Module):
@@ -109,10 +111,8 @@ class PatchPredictor(nn.Module):
         )
         channels_last(self)
 
+    @in_chunks
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
-        return in_chunks(self._logits, masked, mask)
-
-    def _logits(self, masked: Tensor, mask: Tensor) -> Tensor:
         if self.sees_mask:
             masked = torch.cat([masked, upsample(mask, self.grid, self.size)], dim=1)
         logits: Tensor = self.layers(masked)

@@ -73,10 +73,8 @@ class SentencePredictor(nn.Module):
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
         self.answer = nn.Linear(hidden or features, outputs)
 
+    @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        return in_chunks(self._outputs, ids, mask)
-
-    def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
         weights = mask * (ids != PAD).any(dim=2)
         read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
         pooled = weighted_mean(read * weights[:, :, None], weights)
@@ -113,10 +111,8 @@ class SentenceSelector(ReadsFirst):
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._scores, ids)
-
-    def _scores(self, ids: Tensor) -> Tensor:
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
         there = (ids != PAD).any(dim=2).float()
         text = self.reader.hidden(weighted_mean(sentences, there))
@@ -144,10 +140,8 @@ class PaperSentenceSelector(nn.Module):
         self.convolutions = nn.Sequential(*layers)
         self.dense = nn.Linear(filters, 1)
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._scores, ids)
-
-    def _scores(self, ids: Tensor) -> Tensor:
         around = self.convolutions(self.encoder(ids).transpose(1, 2))
         scores: Tensor = self.dense(around.transpose(1, 2))
         return scores[:, :, 0]
