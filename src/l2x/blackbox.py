@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from l2x.errors import BlackBoxError, InputError, require
 from l2x.foundations.arrays import Array
@@ -86,7 +87,8 @@ class BlackBox:
         if self.task == "regression":
             return output.reshape(n, -1)
         if self.logits:
-            output = _softmax(output.reshape(n, -1))
+            output = output.reshape(n, -1)
+            output = softmax(output, axis=1) if output.shape[1] > 1 else expit(output)
         if output.ndim == 1 or output.shape[1] == 1:
             second = output.reshape(n)
             output = np.stack([1 - second, second], axis=1)
@@ -167,13 +169,6 @@ def _as_array(output: Any) -> Array:
         raise BlackBoxError(
             f"The model returned {type(output).__name__}, not an array of numbers."
         ) from error
-
-
-def _softmax(z: Array) -> Array:
-    if z.shape[1] == 1:
-        return np.asarray(1 / (1 + np.exp(-z)))
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
 def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,10 +30,11 @@ from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Gaussian, Likelihood
 from l2x.networks.recipe import Options
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
-from l2x.training import History, Run, TrainingPlan
+from l2x.training import Run, TrainingPlan
 from l2x.values import Ingredients, Value, as_value, check_compatible
 
 
+@dataclass(eq=False, repr=False)
 class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Which k features decided the model's answer, for each input.
 
@@ -73,35 +75,17 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [['x1'], ['x1'], ['x1']]
     """
 
-    features_: View
-    selector_: nn.Module
-    q_: FittedQ
-    history_: History
-
-    def __init__(
-        self,
-        model: Any,
-        k: int,
-        *,
-        features: View | None = None,
-        value: Value | str = "surrogate",
-        sampler: Sampler | None = None,
-        selector: nn.Module | Options | None = None,
-        predictor: nn.Module | Options | None = None,
-        training: TrainingPlan | None = None,
-        seed: int = 0,
-        device: str = "auto",
-    ) -> None:
-        self.model = model
-        self.k = k
-        self.features = features
-        self.value = value
-        self.sampler = sampler
-        self.selector = selector
-        self.predictor = predictor
-        self.training = training
-        self.seed = seed
-        self.device = device
+    model: Any
+    k: int
+    _: KW_ONLY
+    features: View | None = None
+    value: Value | str = "surrogate"
+    sampler: Sampler | None = None
+    selector: nn.Module | Options | None = None
+    predictor: nn.Module | Options | None = None
+    training: TrainingPlan | None = None
+    seed: int = 0
+    device: str = "auto"
 
     @classmethod
     def paper(cls, model: Any, k: int, *, features: View | None = None, **options: Any) -> Explainer:

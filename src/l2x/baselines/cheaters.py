@@ -1,13 +1,7 @@
 """Deliberate cheaters: selections that look faithful and explain nothing; a report card has to flag them.
 
 The three kinds are those of Puli, Nguyen and Ranganath (2024), "Explanations that reveal all through the
-definition of encoding". In each the index set says something that the selected values do not:
-
-    ByPosition     one fixed set of features for each predicted class; their values do not matter
-    ByPrediction   the features whose values, each alone, speak for the model's answer; what speaks against it
-                   is left out, so that the selection always agrees with the prediction
-    ByMarginal     a sound choice without the feature that the choice depends on: what decides which other
-                   features matter, but says little by itself (control flow), is never shown
+definition of encoding". In each the index set says something that the selected values do not.
 """
 
 from __future__ import annotations
@@ -29,9 +23,8 @@ from l2x.foundations.arrays import Array
 
 @dataclass(eq=False, repr=False)
 class ByPosition(Method):
-    """One set of features for each class, drawn by the seed: the index set is the answer.
-
-    Sets of different classes share as few features as there is room for.
+    """One set of features for each predicted class, drawn by the seed: the index set is the answer, and the
+    values do not matter. Sets of different classes share as few features as there is room for.
 
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("switch", 50, seed=0)
@@ -60,6 +53,7 @@ class ByPosition(Method):
 @dataclass(eq=False, repr=False)
 class ByPrediction(Method):
     """Whatever looks like the answer: each feature is scored by log q(ŷ | x_i), ŷ the model's own answer.
+    What speaks against it is left out, so that the selection always agrees with the prediction.
 
     Parameters
     ----------
@@ -82,7 +76,8 @@ class ByPrediction(Method):
 
 @dataclass(eq=False, repr=False)
 class ByMarginal(Method):
-    """The choice of a sound method, with the feature hidden that the choice depends on.
+    """The choice of a sound method without the feature that the choice depends on: what decides which other
+    features matter, but says little by itself (control flow), is never shown.
 
     Parameters
     ----------

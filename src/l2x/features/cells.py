@@ -165,9 +165,10 @@ class Cells:
 def _levels(X: Any, c: int, name: str, most: int) -> Levels:
     column = X[:, c] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, c]
     cells = arrow_cells(column)
-    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
-    if not can_be_levels(kind):
-        raise not_taken(name, getattr(kind, "extension_name", kind))
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if not can_be_levels(cells.type):
+        raise not_taken(name, getattr(cells.type, "extension_name", cells.type))
     levels = Levels.of(cells, most)
     if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
         raise InputError(

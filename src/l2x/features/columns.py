@@ -98,14 +98,14 @@ class Columns(View):
         if isinstance(X, pa.Table) and len(X) and X.column_names == self.column_names_:
             return X  # the streamed case, without the time that narwhals takes
         X = native(X)
-        if isinstance(X, np.ndarray):
-            if X.shape[1] != len(self.column_names_):
-                raise InputError(
-                    f"The table has {X.shape[1]} columns, but the explainer was fitted on "
-                    f"{len(self.column_names_)}: {some(self.column_names_)}."
-                )
-            return X
-        return self._in_order(X)
+        if self.has_names_ and not isinstance(X, np.ndarray):
+            return self._in_order(X)
+        if X.shape[1] != len(self.column_names_):
+            raise InputError(
+                f"The table has {X.shape[1]} columns, but the explainer was fitted on "
+                f"{len(self.column_names_)}: {some(self.column_names_)}."
+            )
+        return X
 
     def take(self, X: Any, rows: Any) -> Any:
         if isinstance(X, pa.Table) and isinstance(rows, slice):  # the streamed case again
@@ -266,12 +266,6 @@ class Columns(View):
         """The frame with its columns checked by name and put in the order of fitting."""
         frame = nw.from_native(X, eager_only=True)
         if frame.columns == self.column_names_:
-            return X
-        if not self.has_names_:
-            if len(frame.columns) != len(self.column_names_):
-                raise InputError(
-                    f"The table has {len(frame.columns)} columns; expected {len(self.column_names_)}."
-                )
             return X
         # What is an integer in pandas is a text in a file.
         given = {str(name): name for name in frame.columns}

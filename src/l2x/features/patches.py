@@ -75,11 +75,7 @@ class Patches(View):
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         _check_finite(X, first_row=first_row)
         x = as_tensor(X).reshape(len(X), self.channels, *self.image_shape_[-2:]) / self.scale_
-        below, right = self._missing()
-        if below or right:
-            mode = "replicate" if self.padding == "edge" else "constant"
-            x = nn.functional.pad(x, (0, right, 0, below), mode=mode)
-        return x  # (n, channels, rows * size, columns * size)
+        return self._padded(x, "replicate" if self.padding == "edge" else "constant")
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         return x * upsample(mask, self.grid_, self.size)
@@ -99,13 +95,12 @@ class Patches(View):
     def units(self, parts: Tensor) -> Tensor:
         """The sum over each patch's pixels and channels, of images as given or as encoded: -> (n, d)."""
         plane = parts.sum(dim=1) if parts.ndim == 4 else parts  # (n, height, width)
-        height, width = (side * self.size for side in self.grid_)
-        if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (height, width)):
+        rows, columns = self.grid_
+        if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (rows * self.size, columns * self.size)):
             raise InputError(
                 f"Attributions of shape {tuple(parts.shape)} do not fit images of {self.image_shape_}."
             )
-        plane = nn.functional.pad(plane, (0, width - plane.shape[2], 0, height - plane.shape[1]))
-        rows, columns = self.grid_
+        plane = self._padded(plane, "constant")
         return plane.reshape(-1, rows, self.size, columns, self.size).sum(dim=(2, 4)).flatten(1)
 
     def networks(self, outputs: int) -> Networks:
@@ -145,10 +140,10 @@ class Patches(View):
             )
         return -(-height // self.size), -(-width // self.size)
 
-    def _missing(self) -> tuple[int, int]:
-        """Pixels of padding below and at the right."""
-        (height, width), (rows, columns) = self.image_shape_[-2:], self.grid_
-        return rows * self.size - height, columns * self.size - width
+    def _padded(self, x: Tensor, mode: str) -> Tensor:
+        """Images continued to the right and below: (..., h, w) -> (..., rows * size, columns * size)."""
+        height, width = (side * self.size for side in self.grid_)
+        return nn.functional.pad(x, (0, width - x.shape[-1], 0, height - x.shape[-2]), mode=mode)
 
     def _fill(self, X: Array) -> Array:
         """What stands in the place of unselected pixels."""

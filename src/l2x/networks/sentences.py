@@ -8,24 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
-from l2x.networks.recipe import ReadsFirst, Recipe, Recipes
+from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
-from l2x.training import Phase, TrainingPlan
 
-OURS = Recipe(
-    TrainingPlan(
-        value=Phase(1200, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(200, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-)
+OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
 PAPER = Recipe(
-    TrainingPlan(
-        selector=Phase(800, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
-        evaluations=10,
-        validation_rows=2000,
-    ),
+    paper_plan(800, batch_size=64),
     selector={"paper": True},
     predictor={"hidden": 0, "gain": 1.0},
 )

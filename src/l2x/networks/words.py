@@ -9,25 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
-from l2x.networks.recipe import ReadsFirst, Recipe, Recipes
-from l2x.training import Phase, TrainingPlan
+from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 
 PAD = 0  # the id of padding
 
-OURS = Recipe(
-    TrainingPlan(
-        value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(300, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-)
+OURS = Recipe(plan_in_small_batches(value=2000, selector=300))
 PAPER = Recipe(
-    TrainingPlan(
-        selector=Phase(1200, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
-        evaluations=10,
-        validation_rows=2000,
-    ),
+    paper_plan(1200, batch_size=64),
     selector={"paper": True},
     predictor={"pooling": "average", "gain": 1.0},
 )
