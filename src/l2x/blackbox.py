@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ Task = Literal["classification", "regression"]
 SUM_TOLERANCE = 1e-3
 
 
+@dataclass(eq=False, repr=False)
 class BlackBox:
     """A model that counts what it is asked and checks what it answers.
 
@@ -36,24 +38,19 @@ class BlackBox:
     columns : names of the columns that the model was fitted on, where it knows them
     """
 
-    def __init__(
-        self,
-        predict: Callable[[Any], Any],
-        *,
-        task: Task | None = None,
-        logits: bool = False,
-        classes: Any = None,
-        columns: Any = None,
-        name: str = "the model",
-    ) -> None:
-        self.predict = predict
-        self.task = task
-        self.logits = logits
-        self.classes = None if classes is None else np.asarray(classes)
-        self.name = name
-        self.columns = None if columns is None else [str(column) for column in columns]
-        self.calls = 0
-        self.rows = 0
+    predict: Callable[[Any], Any]
+    _: KW_ONLY
+    task: Task | None = None
+    logits: bool = False
+    classes: Any = None
+    columns: Any = None
+    name: str = "the model"
+    calls: int = field(default=0, init=False)
+    rows: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.classes = None if self.classes is None else np.asarray(self.classes)
+        self.columns = None if self.columns is None else [str(column) for column in self.columns]
 
     def __call__(self, X: Any) -> Array:
         """P_m(y|x) of each row: (n, c) class probabilities, or (n, m) means."""

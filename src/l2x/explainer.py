@@ -153,7 +153,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.q_ = FittedQ(data.view, q, data.black_box)
         self.history_ = run.history
         self.n_features_in_ = data.view.d
-        self.classes_ = _classes(data.black_box, data.likelihood)
+        self.classes_: Array | None = None
+        if data.black_box.task != "regression":
+            known = data.black_box.classes
+            self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
         self.rows_asked_ = data.asked
 
     def explain(self, X: Any, k: int | None = None) -> Explanation:
@@ -274,9 +277,3 @@ def pick_device(name: str) -> torch.device:
     if name != "auto":
         return torch.device(name)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _classes(black_box: BlackBox, likelihood: Likelihood) -> Array | None:
-    if black_box.task == "regression":
-        return None
-    return np.arange(likelihood.outputs) if black_box.classes is None else black_box.classes

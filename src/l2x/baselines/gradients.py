@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
+from types import ModuleType
 from typing import Any, ClassVar
 
 import narwhals as nw
@@ -61,13 +62,14 @@ class GradientMethod(Method):
                 f"{self.name} needs the gradient of a torch module, got a {type(self.model).__name__}; "
                 "for other models use l2x.Explainer, KernelShap, Lime or Parzen."
             )
+        captum = require("captum.attr", extra="baselines")
         module = copy.deepcopy(self.model) if self.modifies_module else self.model
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next((p.device for p in module.parameters()), torch.device("cpu"))
         with evaluating(module):
             reads_ids = not module_input(view, view.take(X, slice(0, 1))).is_floating_point()
             reader = FromEmbeddings(module) if reads_ids else module
-            attribution = self._attribution(reader)
+            attribution = self._attribution(captum, reader)
             for rows in batches(len(X), view.recipes.rows_at_once):
                 x = module_input(view, view.take(X, rows), first_row=rows.start).to(device)
                 x = reader.read(x) if isinstance(reader, FromEmbeddings) else x
@@ -75,7 +77,7 @@ class GradientMethod(Method):
                 scores[rows] = view.units(parts.detach()).cpu().numpy()
         return scores
 
-    def _attribution(self, module: nn.Module) -> Any:
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         """A function from inputs to attributions of the same shape, which `View.units` sums."""
         raise NotImplementedError
 
@@ -94,8 +96,7 @@ class Saliency(GradientMethod):
 
     magnitude: bool = field(default=True, init=False)
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         return captum.Saliency(selected_output(module)).attribute
 
 
@@ -104,8 +105,7 @@ class Taylor(GradientMethod):
 
     name = "Taylor"
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         return captum.InputXGradient(selected_output(module)).attribute
 
 
@@ -128,8 +128,7 @@ class DeepLift(GradientMethod):
     _: KW_ONLY
     reference: Any = None
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         method = captum.DeepLift(module)
 
         def attribute(x: Tensor) -> Any:
@@ -169,8 +168,7 @@ class LRP(GradientMethod):
     name = "LRP"
     modifies_module = True
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         module = nn.Sequential(module)  # captum wants children
         method = captum.LRP(module)
 

@@ -80,7 +80,7 @@ class PerturbationMethod(Method):
         matrix, background = view.numbers(X), self._background(view)
 
         def predict(rows: Array) -> Array:
-            return black_box(view.table(X, rows))
+            return black_box(view.cells_.table(X, rows))
 
         attribute = self._of_values(predict, background, view, black_box.task)
         return lambda i, label: attribute(matrix[i], label, row_seed(self.seed, matrix[i]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -156,10 +156,6 @@ class Columns(View):
         """A checked table as (n, columns) float64: values, codes of categories, NaN where missing."""
         return np.ascontiguousarray(self.cells_.numbers(X), dtype=np.float64)
 
-    def table(self, X: Any, matrix: Array) -> Any:
-        """The inverse of `numbers`: a table of the library of X."""
-        return self.cells_.table(X, matrix)
-
     @property
     def levels_(self) -> Mapping[int, Levels]:
         """The categories of each categorical column, by its index."""
@@ -277,6 +273,32 @@ class Columns(View):
             parts = [f"{kind}: {some(names)}" for kind, names in found.items() if names]
             raise InputError(f"The table's columns are not those of fitting ({'; '.join(parts)}).")
         return frame.select([nw.col(given[name]) for name in wanted]).to_native()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ColumnGroups(Columns):
+    """`Columns` whose features are groups of columns; a column in no group is a feature by itself.
+
+    Parameters
+    ----------
+    groups : {"income": ["salary", "bonus"], ...}, columns by name or position
+    names, standardize, bins, removal, categorical, max_categories, missing : as for `Columns`
+
+    >>> view = ColumnGroups({"place": [0, 2]}).fit(np.arange(6.0).reshape(2, 3))
+    >>> view.names_
+    ['place', 'x1']
+    """
+
+    groups: Groups = field(kw_only=False)
+    names: Sequence[str] | None = None
+
+    @classmethod
+    def from_transformer(cls, transformer: Any, **options: Any) -> ColumnGroups:
+        """The groups of what a fitted scikit-learn ColumnTransformer, OneHotEncoder, or Pipeline that starts
+        with one gives out: the one-hot columns of one input column are one feature."""
+        from l2x.features.onehot import transformed_groups
+
+        return cls(transformed_groups(transformer), **options)
 
 
 def grouped(columns: Sequence[str], groups: Groups) -> tuple[list[str], Array]:
