@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from l2x.blackbox import BlackBox
+from l2x.data import ask
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view, selectable_units
@@ -52,8 +53,9 @@ class Method(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
 
-def predicted_class(black_box: BlackBox, answers: Array) -> Array:
-    """The column of `answers` to explain in each row, (n,): the class with the highest probability."""
+def predicted_class(black_box: BlackBox, view: View, X: Any) -> Array:
+    """Which of the model's answers to explain in each row, (n,): the class with the highest probability."""
+    answers = ask(black_box, view, X, progress=False)
     if black_box.task == "regression" and answers.shape[1] > 1:
         raise InputError(
             f"{black_box.name} predicts {answers.shape[1]} means at once; explain one of them at a time, "

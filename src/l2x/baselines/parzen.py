@@ -100,8 +100,7 @@ class Parzen(Method):
         return self.features_
 
     def _scores(self, view: View, X: Any, k: int) -> Array:
-        black_box = as_black_box(self.model)
-        classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
+        classes = predicted_class(as_black_box(self.model), view, X)
         scores = np.empty((len(X), view.d), dtype=np.float32)
         for rows in batches(len(X), max(1, PAIRS // len(self.x_))):
             x = view.encode(view.take(X, rows), first_row=rows.start)

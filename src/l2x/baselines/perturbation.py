@@ -18,7 +18,6 @@ import numpy as np
 
 from l2x.baselines.method import Method, predicted_class
 from l2x.blackbox import BlackBox, Task, as_black_box
-from l2x.data import ask
 from l2x.errors import InputError, require
 from l2x.features.columns import Columns
 from l2x.features.fitted import fitted_view
@@ -58,7 +57,7 @@ class PerturbationMethod(Method):
 
     def _scores(self, view: View, X: Any, k: int) -> Array:
         black_box, columns = as_black_box(self.model), as_columns(view)
-        classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
+        classes = predicted_class(black_box, view, X)
         scores = np.empty((len(X), view.d))
         with (
             progress_bar(f"explaining by {self.name}", len(X), visible=self.progress) as advance,

@@ -10,7 +10,6 @@ import torch
 
 from l2x.baselines.method import Method, predicted_class
 from l2x.blackbox import as_black_box
-from l2x.data import ask
 from l2x.errors import require
 from l2x.features.matrix import check_table
 from l2x.features.view import View
@@ -44,7 +43,7 @@ class TreeShap(Method):
         shap = require("shap", extra="baselines")
         check_table(view, self.name)
         black_box = as_black_box(self.model)
-        classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
+        classes = predicted_class(black_box, view, X)
         values = np.asarray(shap.TreeExplainer(self.model)(X).values)  # (n, columns) or (n, columns, classes)
         return view.units(torch.from_numpy(_of_class(values, classes, black_box.task))).numpy()
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from l2x.errors import InputError
 from l2x.features.categories import UNSEEN, Levels, arrow_cells, can_be_levels
-from l2x.features.frames import floats, frame_of, is_categorical, not_taken, replaced
+from l2x.features.frames import frame_of, is_categorical, not_taken, replaced
 from l2x.foundations.arrays import Array
 
 # More categories than this, all distinct: an identifier.
@@ -126,7 +126,8 @@ class Cells:
                 pass
         matrix = np.empty((len(frame), len(schema)))
         for c, column in enumerate(frame.iter_columns()):  # frame[name] is a row where names are integers
-            matrix[:, c] = self._codes(column, c) if c in self.levels else floats(column)
+            known = c in self.levels
+            matrix[:, c] = self._codes(column, c) if known else column.cast(nw.Float64).to_numpy()
         return matrix
 
     def _codes(self, column: Any, c: int) -> Array:

@@ -117,9 +117,15 @@ class Patches(View):
 
     def _set_shape(self, shape: tuple[int, ...]) -> None:
         """The images' shape, and the patches that follow from it."""
-        self.image_shape_ = shape
-        self.grid_ = self._grid(*shape[-2:])
-        rows, columns = self.grid_
+        height, width = shape[-2:]
+        if self.padding is None and (height % self.size or width % self.size):
+            fitting = [s for s in range(1, min(height, width) + 1) if height % s == 0 and width % s == 0]
+            raise InputError(
+                f"Patches of {self.size} pixels do not divide images of {height} x {width}; choose size "
+                f"among {', '.join(map(str, fitting))}, or padding='edge' or 'zero'."
+            )
+        rows, columns = -(-height // self.size), -(-width // self.size)  # rounded up
+        self.image_shape_, self.grid_ = shape, (rows, columns)
         self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
 
     def _check_options(self) -> None:
@@ -130,16 +136,6 @@ class Patches(View):
         if self.padding not in (None, "zero", "edge"):
             raise InputError(f"padding is {self.padding!r}; choose None, 'zero' or 'edge'.")
 
-    def _grid(self, height: int, width: int) -> tuple[int, int]:
-        """How many patches there are below and beside each other."""
-        if self.padding is None and (height % self.size or width % self.size):
-            fitting = [s for s in range(1, min(height, width) + 1) if height % s == 0 and width % s == 0]
-            raise InputError(
-                f"Patches of {self.size} pixels do not divide images of {height} x {width}; choose size "
-                f"among {', '.join(map(str, fitting))}, or padding='edge' or 'zero'."
-            )
-        return -(-height // self.size), -(-width // self.size)
-
     def _padded(self, x: Tensor, mode: str) -> Tensor:
         """Images continued to the right and below: (..., h, w) -> (..., rows * size, columns * size)."""
         height, width = (side * self.size for side in self.grid_)
@@ -149,7 +145,11 @@ class Patches(View):
         """What stands in the place of unselected pixels."""
         if self.removal == "zero":
             return np.zeros(1, dtype=X.dtype)
-        fill = self.mean_ if self.removal == "mean" else _blurred(X, self.size)
+        fill: Array = self.mean_
+        if self.removal == "blur":
+            from scipy.ndimage import gaussian_filter
+
+            fill = gaussian_filter(X.astype(np.float32), (0.0,) * (X.ndim - 2) + (self.size, self.size))
         return np.rint(fill) if X.dtype.kind in "iub" else fill
 
 
@@ -185,11 +185,3 @@ def _check_finite(X: Array, *, first_row: int) -> None:
         f"Image {first_row + row}, pixel {tuple(pixel)} is {X[(row, *pixel)]}: fill missing and infinite "
         "values first."
     )
-
-
-def _blurred(X: Array, width: float) -> Array:
-    """Each image smoothed by a Gaussian with a standard deviation of `width` pixels."""
-    from scipy.ndimage import gaussian_filter
-
-    sigma = (0.0,) * (X.ndim - 2) + (width, width)
-    return np.asarray(gaussian_filter(X.astype(np.float32), sigma))
