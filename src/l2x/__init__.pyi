@@ -14,8 +14,8 @@ from .evaluation.oracle import oracle as oracle
 from .evaluation.report_card import report_card as report_card
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
+from .features.columns import ColumnGroups as ColumnGroups
 from .features.columns import Columns as Columns
-from .features.groups import ColumnGroups as ColumnGroups
 from .features.patches import Patches as Patches
 from .features.sentences import Sentences as Sentences
 from .features.words import Words as Words

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "training": None if explainer.training is None else asdict(explainer.training),
         "selector": _options(explainer.selector),
         "predictor": _options(explainer.predictor),
-        "classes": None if classes is None else [_plain(label) for label in classes],
+        "classes": None if classes is None else list(classes),
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "fit_seconds": explainer.fit_seconds_,
@@ -137,7 +137,9 @@ def _rebuild(
     given: dict[str, nn.Module | None],
     device: str,
 ) -> Explainer:
-    networks = {name: settings[name] if module is None else module for name, module in given.items()}
+    networks: dict[str, Any] = {
+        name: settings[name] if module is None else module for name, module in given.items()
+    }
     explainer = Explainer(
         model,
         settings["k"],
@@ -178,7 +180,7 @@ def _built(family: Any, saved: dict[str, Any]) -> Any:
     """The inverse of `_named`."""
     kind = family.by_name(saved["name"])
     # JSON has no tuples; frozen dataclasses have no lists.
-    return kind(**_tuples(saved["settings"]) if is_dataclass(kind) else saved["settings"])
+    return kind(**saved["settings"] if family is View else _tuples(saved["settings"]))
 
 
 def _part(name: str, tensors: dict[str, Array]) -> dict[str, Array]:
@@ -238,6 +240,4 @@ def _plain(value: Any) -> Any:
     """numpy scalars as JSON knows them."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, str | int | float | bool) or value is None:
-        return value
     raise InputError(f"Cannot save {type(value).__name__} {value!r} without pickle.")

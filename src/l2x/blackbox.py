@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from l2x.errors import BlackBoxError, InputError, require
 from l2x.foundations.arrays import Array
@@ -19,6 +22,7 @@ Task = Literal["classification", "regression"]
 SUM_TOLERANCE = 1e-3
 
 
+@dataclass(eq=False, repr=False)
 class BlackBox:
     """A model that counts what it is asked and checks what it answers.
 
@@ -34,24 +38,19 @@ class BlackBox:
     columns : names of the columns that the model was fitted on, where it knows them
     """
 
-    def __init__(
-        self,
-        predict: Callable[[Any], Any],
-        *,
-        task: Task | None = None,
-        logits: bool = False,
-        classes: Any = None,
-        columns: Any = None,
-        name: str = "the model",
-    ) -> None:
-        self.predict = predict
-        self.task = task
-        self.logits = logits
-        self.classes = None if classes is None else np.asarray(classes)
-        self.name = name
-        self.columns = None if columns is None else [str(column) for column in columns]
-        self.calls = 0
-        self.rows = 0
+    predict: Callable[[Any], Any]
+    _: KW_ONLY
+    task: Task | None = None
+    logits: bool = False
+    classes: Any = None
+    columns: Any = None
+    name: str = "the model"
+    calls: int = field(default=0, init=False)
+    rows: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.classes = None if self.classes is None else np.asarray(self.classes)
+        self.columns = None if self.columns is None else [str(column) for column in self.columns]
 
     def __call__(self, X: Any) -> Array:
         """P_m(y|x) of each row: (n, c) class probabilities, or (n, m) means."""
@@ -85,7 +84,8 @@ class BlackBox:
         if self.task == "regression":
             return output.reshape(n, -1)
         if self.logits:
-            output = _softmax(output.reshape(n, -1))
+            output = output.reshape(n, -1)
+            output = softmax(output, axis=1) if output.shape[1] > 1 else expit(output)
         if output.ndim == 1 or output.shape[1] == 1:
             second = output.reshape(n)
             output = np.stack([1 - second, second], axis=1)
@@ -168,13 +168,6 @@ def _as_array(output: Any) -> Array:
         ) from error
 
 
-def _softmax(z: Array) -> Array:
-    if z.shape[1] == 1:
-        return np.asarray(1 / (1 + np.exp(-z)))
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
-
-
 def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Give an estimator what it was fitted on: a frame if it knows column names, an array otherwise."""
     if type(estimator).__module__.startswith("lightgbm") and hasattr(estimator, "feature_names_in_"):
@@ -210,18 +203,24 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
     import torch
 
     def predict(X: Any) -> Any:
-        modes = [(part, part.training) for part in module.modules()]
-        module.eval()
-        try:
-            with torch.no_grad():
-                first = next(module.parameters(), None)
-                x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
-                return module(x if first is None else x.to(first.device))
-        finally:
-            for part, training in modes:
-                part.training = training
+        with evaluating(module), torch.no_grad():
+            first = next(module.parameters(), None)
+            x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
+            return module(x if first is None else x.to(first.device))
 
     return predict
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """A torch module in evaluation mode; every part gets its own mode back, also where they were mixed."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def _booster(booster: Any, kind: str, task: Task | None) -> BlackBox:

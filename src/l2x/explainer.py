@@ -7,6 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,10 +30,11 @@ from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Gaussian, Likelihood
 from l2x.networks.recipe import Options
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
-from l2x.training import History, Run, TrainingPlan
+from l2x.training import Run, TrainingPlan
 from l2x.values import Ingredients, Value, as_value, check_compatible
 
 
+@dataclass(eq=False, repr=False)
 class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Which k features decided the model's answer, for each input.
 
@@ -73,35 +75,17 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [['x1'], ['x1'], ['x1']]
     """
 
-    features_: View
-    selector_: nn.Module
-    q_: FittedQ
-    history_: History
-
-    def __init__(
-        self,
-        model: Any,
-        k: int,
-        *,
-        features: View | None = None,
-        value: Value | str = "surrogate",
-        sampler: Sampler | None = None,
-        selector: nn.Module | Options | None = None,
-        predictor: nn.Module | Options | None = None,
-        training: TrainingPlan | None = None,
-        seed: int = 0,
-        device: str = "auto",
-    ) -> None:
-        self.model = model
-        self.k = k
-        self.features = features
-        self.value = value
-        self.sampler = sampler
-        self.selector = selector
-        self.predictor = predictor
-        self.training = training
-        self.seed = seed
-        self.device = device
+    model: Any
+    k: int
+    _: KW_ONLY
+    features: View | None = None
+    value: Value | str = "surrogate"
+    sampler: Sampler | None = None
+    selector: nn.Module | Options | None = None
+    predictor: nn.Module | Options | None = None
+    training: TrainingPlan | None = None
+    seed: int = 0
+    device: str = "auto"
 
     @classmethod
     def paper(cls, model: Any, k: int, *, features: View | None = None, **options: Any) -> Explainer:
@@ -169,7 +153,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.q_ = FittedQ(data.view, q, data.black_box)
         self.history_ = run.history
         self.n_features_in_ = data.view.d
-        self.classes_ = _classes(data.black_box, data.likelihood)
+        self.classes_: Array | None = None
+        if data.black_box.task != "regression":
+            known = data.black_box.classes
+            self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
         self.rows_asked_ = data.asked
 
     def explain(self, X: Any, k: int | None = None) -> Explanation:
@@ -290,9 +277,3 @@ def pick_device(name: str) -> torch.device:
     if name != "auto":
         return torch.device(name)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _classes(black_box: BlackBox, likelihood: Likelihood) -> Array | None:
-    if black_box.task == "regression":
-        return None
-    return np.arange(likelihood.outputs) if black_box.classes is None else black_box.classes

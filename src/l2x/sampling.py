@@ -32,7 +32,7 @@ class Sampler(Registered, ABC):
     """How k-subsets are drawn and how the gradient comes back."""
 
     # Whether log_value must be differentiable in the mask.
-    needs_gradient: ClassVar[bool]
+    needs_gradient: ClassVar[bool] = False
 
     @abstractmethod
     def objective(
@@ -136,7 +136,6 @@ class PlackettLuce(Sampler):
     explore: tuple[float, float] = (0.03, 0.001)
     other_sizes: float = 0.25
     other_weight: float = 0.3
-    needs_gradient: ClassVar[bool] = False
 
     def draw(self, scores: Tensor, sizes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Masks (samples, batch, d) of the given sizes (batch,), and the log probability of the draws."""
@@ -173,7 +172,6 @@ class ExactSum(Sampler):
     """
 
     explore: tuple[float, float] = (0.03, 0.001)
-    needs_gradient: ClassVar[bool] = False
 
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
@@ -192,7 +190,6 @@ class Reinforce(Sampler):
     the batch mean as the baseline. Here because section 3.2 names it as the alternative."""
 
     samples: int = 1
-    needs_gradient: ClassVar[bool] = False
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         log_p = torch.log_softmax(scores, dim=-1)

@@ -1,9 +1,4 @@
-"""What a subset is worth: which q stands for P_m(y | x_S), and how it learns.
-
-Surrogate   q(y | x_S, S) fitted on random subsets, then frozen: not trained to encode the answer
-Model       the black box itself on inputs with the rest removed: what post-hoc accuracy measures
-Joint       the paper's variational family, trained together with the selector
-"""
+"""What a subset is worth: which q stands for P_m(y | x_S), and how it learns."""
 
 from __future__ import annotations
 
@@ -60,7 +55,8 @@ class Value(Registered, ABC):
 
 @dataclass(frozen=True)
 class Surrogate(Value):
-    """q(y | x_S, S) fitted on random subsets, then frozen. It sees S, to tell an absent feature from zero."""
+    """q(y | x_S, S) fitted on random subsets, then frozen: not trained to encode the answer. It sees S, to
+    tell an absent feature from zero."""
 
     def build(self, given: Ingredients) -> NetworkQ:
         return NetworkQ(given.build_predictor(True), given.likelihood)

@@ -10,7 +10,7 @@ import pytest
 
 import l2x
 from l2x.baselines import GlobalTopK, OracleExplainer, RandomK
-from l2x.baselines.controls import MeanValue, best_subset
+from l2x.baselines.controls import best_subset, mean_value
 from l2x.datasets import synthetic
 from l2x.evaluation import exact_sets, posthoc_accuracy
 
@@ -47,15 +47,15 @@ def test_one_subset_is_enough_where_the_relevant_features_never_change(name: Any
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_search_finds_a_pair_that_is_worthless_apart(k: int) -> None:
     # 60 features: too many subsets to try them all.
-    worth = MeanValue(PairValue(), np.zeros((4, 60)), 60)
-    assert best_subset(worth, k) == {0, 1} | ({59} if k == 3 else set())
+    worth = mean_value(PairValue(), np.zeros((4, 60)), 60)
+    assert best_subset(worth, 60, k) == {0, 1} | ({59} if k == 3 else set())
 
 
 def test_no_subset_of_a_small_table_is_better() -> None:
     data = synthetic("switch", 100, seed=0)
     value = data.model.conditional(rows=50)
     control = GlobalTopK(value).fit(data.X, 3)
-    worth = MeanValue(value, data.X, 10)
+    worth = mean_value(value, data.X, 10)
     every = [worth(frozenset(subset)) for subset in combinations(range(10), 3)]
     assert control.value_ == pytest.approx(max(every), abs=1e-9)
 

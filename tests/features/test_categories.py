@@ -103,7 +103,7 @@ def test_a_category_that_this_frame_never_had_can_still_be_filled_in() -> None:
 def test_numbers_and_back() -> None:
     for table in TABLES.values():
         view = Columns().fit(table)
-        again = view.table(table, view.numbers(table))
+        again = view.cells_.table(table, view.numbers(table))
         for column in FRAME.columns:
             assert cells(again)[column].tolist() == cells(table)[column].tolist()
 

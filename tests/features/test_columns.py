@@ -168,4 +168,4 @@ def test_noise_for_frames_with_integer_names() -> None:
     assert list(noisy.columns) == [0, 1, 2]
     assert noisy[2].tolist() == frame[2].tolist()
     assert 0 < np.abs(noisy[0] - frame[0]).max() < 1
-    assert view.table(frame, view.numbers(frame))[2].tolist() == frame[2].tolist()
+    assert view.cells_.table(frame, view.numbers(frame))[2].tolist() == frame[2].tolist()

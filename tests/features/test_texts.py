@@ -28,15 +28,15 @@ def counted() -> tuple[Texts, Lengths]:
 def test_tokens_are_found_once() -> None:
     texts, view = counted()
     assert texts.tokens.ids[:, 0].tolist() == [1, 2, 3, 4]
-    assert texts.take([2, 0]).tokens.ids[:, 0].tolist() == [3, 1]
+    assert texts[[2, 0]].tokens.ids[:, 0].tolist() == [3, 1]
     assert texts[1:3].tokens.ids[:, 0].tolist() == [2, 3]
     assert view.asked == [4]
 
 
 def test_rows_of_unread_texts_are_read_alone() -> None:
     texts, view = counted()
-    assert list(texts.take(np.array([True, False, False, True]))) == ["a", "dddd"]
-    assert texts.take(slice(0, 2)).tokens.ids[:, 0].tolist() == [1, 2]
+    assert list(texts[np.array([True, False, False, True])]) == ["a", "dddd"]
+    assert texts[:2].tokens.ids[:, 0].tolist() == [1, 2]
     assert view.asked == [2]
 
 

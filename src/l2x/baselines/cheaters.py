@@ -1,36 +1,30 @@
 """Deliberate cheaters: selections that look faithful and explain nothing; a report card has to flag them.
 
 The three kinds are those of Puli, Nguyen and Ranganath (2024), "Explanations that reveal all through the
-definition of encoding". In each the index set says something that the selected values do not:
-
-    ByPosition     one fixed set of features for each predicted class; their values do not matter
-    ByPrediction   the features whose values, each alone, speak for the model's answer; what speaks against it
-                   is left out, so that the selection always agrees with the prediction
-    ByMarginal     a sound choice without the feature that the choice depends on: what decides which other
-                   features matter, but says little by itself (control flow), is never shown
+definition of encoding". In each the index set says something that the selected values do not.
 """
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained
+from l2x.baselines.method import Method
 from l2x.blackbox import as_black_box
 from l2x.conditional import Conditional
 from l2x.data import ask
 from l2x.errors import NotFittedError
 from l2x.explanation import Explanation
-from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
 
 
+@dataclass(eq=False, repr=False)
 class ByPosition(Method):
-    """One set of features for each class, drawn by the seed: the index set is the answer.
-
-    Sets of different classes share as few features as there is room for.
+    """One set of features for each predicted class, drawn by the seed: the index set is the answer, and the
+    values do not matter. Sets of different classes share as few features as there is room for.
 
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("switch", 50, seed=0)
@@ -41,26 +35,25 @@ class ByPosition(Method):
 
     name: ClassVar[str] = "Cheats by position"
 
-    def __init__(self, model: Any, *, features: View | None = None, seed: int = 0) -> None:
-        self.model = model
-        self.features = features
-        self.seed = seed
+    model: Any
+    _: KW_ONLY
+    features: View | None = None
+    seed: int = 0
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """The set of the class that the model predicts for each row."""
-        view = fitted_view(self.features, X)
-        X = view.check(X)
-        answers = ask(as_black_box(self.model), view, X, progress=False)
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        codes = _codes(ask(as_black_box(self.model), view, X, progress=False))
         order = np.random.default_rng(self.seed).permutation(view.d)
         # Class c starts k features after class c - 1; the earlier in its turn, the higher the score.
-        scores = np.empty((_codes(answers).max() + 1, view.d))
+        scores = np.empty((codes.max() + 1, view.d))
         for c, row in enumerate(scores):
             row[np.roll(order, -c * k)] = np.arange(view.d, 0, -1.0)
-        return explained(view, X, scores[_codes(answers)], k)
+        return scores[codes]
 
 
+@dataclass(eq=False, repr=False)
 class ByPrediction(Method):
     """Whatever looks like the answer: each feature is scored by log q(ŷ | x_i), ŷ the model's own answer.
+    What speaks against it is left out, so that the selection always agrees with the prediction.
 
     Parameters
     ----------
@@ -70,22 +63,21 @@ class ByPrediction(Method):
 
     name: ClassVar[str] = "Cheats by prediction"
 
-    def __init__(self, value: Conditional, *, features: View | None = None) -> None:
-        self.value = value
-        self.features = features
+    value: Conditional
+    _: KW_ONLY
+    features: View | None = None
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """The k features that alone speak loudest for what the model answered."""
-        view = fitted_view(self.features, X)
-        X = view.check(X)
+    def _scores(self, view: View, X: Any, k: int) -> Array:
         answers = self.value.answers(X)
         # The answer as it is seen, not its probabilities: what speaks against it counts as wrong.
         seen = np.eye(answers.shape[1])[answers.argmax(axis=1)] if answers.shape[1] > 1 else answers
-        return explained(view, X, single_values(self.value, X, seen, view.d), k)
+        return single_values(self.value, X, seen, view.d)
 
 
+@dataclass(eq=False, repr=False)
 class ByMarginal(Method):
-    """The choice of a sound method, with the feature hidden that the choice depends on.
+    """The choice of a sound method without the feature that the choice depends on: what decides which other
+    features matter, but says little by itself (control flow), is never shown.
 
     Parameters
     ----------
@@ -101,10 +93,10 @@ class ByMarginal(Method):
     name: ClassVar[str] = "Cheats by marginal"
     needs_training: ClassVar[bool] = True
 
-    def __init__(self, base: Any, value: Conditional, *, hidden: int | None = None) -> None:
-        self.base = base
-        self.value = value
-        self.hidden = hidden
+    base: Any
+    value: Conditional
+    _: KW_ONLY
+    hidden: int | None = None
 
     def fit(self, X: Any, k: int) -> Self:
         """Find what to hide, on training rows."""
@@ -125,17 +117,13 @@ class ByMarginal(Method):
         selection: Explanation = self.base.explain(X, k)
         scores = np.array(selection.scores, dtype=float)
         scores[:, self.hidden_] = -np.inf
-        return Explanation(scores, k, selection.feature_names, selection.inputs, selection.view)
+        return replace(selection, scores=scores)
 
 
 def single_values(value: Conditional, X: Any, answers: Array, d: int) -> Array:
     """log q(y | x_i) of each feature alone, (n, d)."""
-    columns = []
-    for i in range(d):
-        mask = np.zeros((len(X), d), dtype=bool)
-        mask[:, i] = True
-        columns.append(value.log_q(X, mask, answers))
-    return np.stack(columns, axis=1)
+    each = np.eye(d, dtype=bool)
+    return np.stack([value.log_q(X, np.tile(one, (len(X), 1)), answers) for one in each], axis=1)
 
 
 def _codes(answers: Array) -> Array:

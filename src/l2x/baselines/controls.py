@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from itertools import combinations
 from math import comb
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained
+from l2x.baselines.method import Method
 from l2x.conditional import Conditional
 from l2x.errors import NotFittedError
 from l2x.evaluation.oracle import oracle
@@ -20,9 +23,13 @@ from l2x.foundations.arrays import Array
 # Up to here every subset is tried, which also finds pairs that are worth nothing alone (XOR).
 FEW_SUBSETS = 1000
 
+Subset = frozenset[int]
+Worth = Callable[[Subset], float]
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomK(Method):
-    """k features at random, a different set for each row: what any method has to beat.
+    """k features at random, a different set for each row: what any method has to beat. The seed fixes them.
 
     >>> RandomK(seed=1).explain(np.zeros((2, 5)), k=2).mask.sum(axis=1).tolist()
     [2, 2]
@@ -30,17 +37,14 @@ class RandomK(Method):
 
     name: ClassVar[str] = "Random k"
 
-    def __init__(self, *, features: View | None = None, seed: int = 0) -> None:
-        self.features = features
-        self.seed = seed
+    features: View | None = None
+    seed: int = 0
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """Random scores, the same at every call with the same seed and number of rows."""
-        view = fitted_view(self.features, X)
-        X = view.check(X)
-        return explained(view, X, np.random.default_rng(self.seed).random((len(X), view.d)), k)
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        return np.random.default_rng(self.seed).random((len(X), view.d))
 
 
+@dataclass(eq=False, repr=False)
 class GlobalTopK(Method):
     """One subset for all rows, the best found: what can be had without looking at the row.
 
@@ -64,13 +68,11 @@ class GlobalTopK(Method):
     name: ClassVar[str] = "Global top k"
     needs_training: ClassVar[bool] = True
 
-    def __init__(
-        self, value: Conditional, *, features: View | None = None, rows: int = 1000, seed: int = 0
-    ) -> None:
-        self.value = value
-        self.features = features
-        self.rows = rows
-        self.seed = seed
+    value: Conditional
+    _: KW_ONLY
+    features: View | None = None
+    rows: int = 1000
+    seed: int = 0
 
     def fit(self, X: Any, k: int) -> Self:
         """Search on training rows for the subset of size k with the highest mean log q(y | x_S)."""
@@ -78,9 +80,9 @@ class GlobalTopK(Method):
         k = checked_k(view, k)
         X = view.check(X)
         kept = np.random.default_rng(self.seed).choice(len(X), min(self.rows, len(X)), replace=False)
-        worth = MeanValue(self.value, view.take(X, kept), view.d)
-        subset = best_subset(worth, k)
-        order = in_order(worth, subset)
+        worth = mean_value(self.value, view.take(X, kept), view.d)
+        subset = best_subset(worth, view.d, k)
+        order = in_order(worth, view.d, subset)
         self.features_, self.k_, self.subset_ = view, k, sorted(subset)
         self.value_ = worth(subset)
         self.scores_ = np.empty(view.d)
@@ -92,11 +94,16 @@ class GlobalTopK(Method):
         subset by what each feature's loss costs, then the others by what they would add): no new search."""
         if not hasattr(self, "subset_"):
             raise NotFittedError("This GlobalTopK is not fitted yet; call fit(X, k) first.")
-        X = self.features_.check(X)
-        scores = np.tile(self.scores_, (len(X), 1))
-        return explained(self.features_, X, scores, self.k_ if k is None else k)
+        return super().explain(X, self.k_ if k is None else k)
+
+    def _view(self, X: Any) -> View:
+        return self.features_
+
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        return np.tile(self.scores_, (len(X), 1))
 
 
+@dataclass(eq=False, repr=False)
 class OracleExplainer(Method):
     """Theorem 1's optimum by trying every subset, for small d; see `l2x.oracle`.
 
@@ -105,68 +112,59 @@ class OracleExplainer(Method):
 
     name: ClassVar[str] = "Oracle"
 
-    def __init__(self, value: Conditional, *, features: View | None = None) -> None:
-        self.value = value
-        self.features = features
+    value: Conditional
+    _: KW_ONLY
+    features: View | None = None
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """The best subset of each row under the value."""
-        view = fitted_view(self.features, X)
-        X = view.check(X)
-        checked_k(view, k)
-        return explained(view, X, oracle(self.value, X, k).explanation.scores, k)
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        return oracle(self.value, X, k).explanation.scores
 
 
-class MeanValue:
+def mean_value(value: Conditional, X: Any, d: int) -> Worth:
     """The mean of log q(y | x_S) over rows as a function of S; every subset is asked once."""
+    answers = value.answers(X)
 
-    def __init__(self, value: Conditional, X: Any, d: int) -> None:
-        self.value = value
-        self.X = X
-        self.d = d
-        self.answers = value.answers(X)
-        self.known: dict[frozenset[int], float] = {}
+    @cache
+    def worth(subset: Subset) -> float:
+        mask = np.tile(np.isin(np.arange(d), list(subset)), (len(X), 1))
+        return float(value.log_q(X, mask, answers).mean())
 
-    def __call__(self, subset: frozenset[int]) -> float:
-        if subset not in self.known:
-            mask = np.tile(np.isin(np.arange(self.d), list(subset)), (len(self.X), 1))
-            self.known[subset] = float(self.value.log_q(self.X, mask, self.answers).mean())
-        return self.known[subset]
+    return worth
 
 
-def best_subset(worth: MeanValue, k: int) -> frozenset[int]:
+def best_subset(worth: Worth, d: int, k: int) -> Subset:
     """The best of all subsets if they are few, of a local search otherwise."""
-    if comb(worth.d, k) <= FEW_SUBSETS:
-        return max(map(frozenset, combinations(range(worth.d), k)), key=worth)
-    found = max(_forward(worth, k), _backward(worth, k), key=worth)
-    while (better := max(_swaps(found, worth.d), key=worth, default=found)) and worth(better) > worth(found):
+    if comb(d, k) <= FEW_SUBSETS:
+        return max(map(frozenset, combinations(range(d), k)), key=worth)
+    found = max(_forward(worth, d, k), _backward(worth, d, k), key=worth)
+    while (better := max(_swaps(found, d), key=worth, default=found)) and worth(better) > worth(found):
         found = better
     return found
 
 
-def in_order(worth: MeanValue, subset: frozenset[int]) -> Array:
+def in_order(worth: Worth, d: int, subset: Subset) -> Array:
     """All features: the selected by what their loss costs, then the others by what they would add."""
-    rest = set(range(worth.d)) - subset
+    rest = set(range(d)) - subset
     inside = sorted(subset, key=lambda i: worth(subset - {i}))
     outside = sorted(rest, key=lambda i: -worth(subset | {i}))
     return np.array([*inside, *outside])
 
 
-def _forward(worth: MeanValue, k: int) -> frozenset[int]:
-    subset: frozenset[int] = frozenset()
+def _forward(worth: Worth, d: int, k: int) -> Subset:
+    subset: Subset = frozenset()
     for _ in range(k):
-        subset = max((subset | {i} for i in range(worth.d) if i not in subset), key=worth)
+        subset = max((subset | {i} for i in range(d) if i not in subset), key=worth)
     return subset
 
 
-def _backward(worth: MeanValue, k: int) -> frozenset[int]:
-    subset = frozenset(range(worth.d))
+def _backward(worth: Worth, d: int, k: int) -> Subset:
+    subset = frozenset(range(d))
     while len(subset) > k:
         subset = max((subset - {i} for i in sorted(subset)), key=worth)
     return subset
 
 
-def _swaps(subset: frozenset[int], d: int) -> list[frozenset[int]]:
+def _swaps(subset: Subset, d: int) -> list[Subset]:
     """Every subset that differs in one feature."""
     rest = [i for i in range(d) if i not in subset]
     return [subset - {out} | {into} for out in sorted(subset) for into in rest]

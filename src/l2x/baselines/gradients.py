@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from types import ModuleType
 from typing import Any, ClassVar
 
 import narwhals as nw
@@ -18,17 +17,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2x.baselines.method import Method, explained
+from l2x.baselines.method import Method
+from l2x.blackbox import evaluating
 from l2x.errors import InputError, require
-from l2x.explanation import Explanation
-from l2x.features.fitted import fitted_view
-from l2x.features.view import View, as_tensor, checked_k
-from l2x.foundations.arrays import batches
+from l2x.features.view import View, as_tensor
+from l2x.foundations.arrays import Array, batches
 
 # Rows of each batch whose DeepLIFT shares are summed up: a network that captum cannot follow shows at once.
 CHECKED_ROWS = 64
 
 
+@dataclass(eq=False, repr=False)
 class GradientMethod(Method):
     """What the four have in common.
 
@@ -52,45 +51,38 @@ class GradientMethod(Method):
     # Whether captum leaves hooks and activations on the layers: a copy of the module is explained then.
     modifies_module: ClassVar[bool] = False
 
-    def __init__(self, model: nn.Module, *, features: View | None = None, magnitude: bool = True) -> None:
-        self.model = model
-        self.features = features
-        self.magnitude = magnitude
+    model: nn.Module
+    _: KW_ONLY
+    features: View | None = None
+    magnitude: bool = True
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """The k features with the largest scores in each row; the module is left as it was."""
-        module = self._checked_model()
-        if self.modifies_module:
-            module = copy.deepcopy(module)
-        view = fitted_view(self.features, X)
-        X = view.check(X)
-        checked_k(view, k)
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        if not isinstance(self.model, nn.Module):
+            raise InputError(
+                f"{self.name} needs the gradient of a torch module, got a {type(self.model).__name__}; "
+                "for other models use l2x.Explainer, KernelShap, Lime or Parzen."
+            )
+        captum = require("captum.attr", extra="baselines")
+        module = copy.deepcopy(self.model) if self.modifies_module else self.model
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next((p.device for p in module.parameters()), torch.device("cpu"))
         with evaluating(module):
             reads_ids = not module_input(view, view.take(X, slice(0, 1))).is_floating_point()
             reader = FromEmbeddings(module) if reads_ids else module
-            attribution = self._attribution(reader)
+            attribution = self._attribution(captum, reader)
             for rows in batches(len(X), view.recipes.rows_at_once):
                 x = module_input(view, view.take(X, rows), first_row=rows.start).to(device)
                 x = reader.read(x) if isinstance(reader, FromEmbeddings) else x
                 parts = attribution(x.requires_grad_())
                 scores[rows] = view.units(parts.detach()).cpu().numpy()
-        return explained(view, X, scores, k, magnitude=self.magnitude)
+        return scores
 
-    @abstractmethod
-    def _attribution(self, module: nn.Module) -> Any:
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         """A function from inputs to attributions of the same shape, which `View.units` sums."""
-
-    def _checked_model(self) -> nn.Module:
-        if isinstance(self.model, nn.Module):
-            return self.model
-        raise InputError(
-            f"{self.name} needs the gradient of a torch module, got a {type(self.model).__name__}; "
-            "for other models use l2x.Explainer, KernelShap, Lime or Parzen."
-        )
+        raise NotImplementedError
 
 
+@dataclass(eq=False, repr=False)
 class Saliency(GradientMethod):
     """The absolute gradient of the selected class (Simonyan et al. 2013); of a larger unit, the l1 norm.
 
@@ -100,13 +92,11 @@ class Saliency(GradientMethod):
     [[1, 2]]
     """
 
-    name = "Saliency"
+    name: ClassVar[str] = "Saliency"
 
-    def __init__(self, model: nn.Module, *, features: View | None = None) -> None:
-        super().__init__(model, features=features)
+    magnitude: bool = field(default=True, init=False)
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         return captum.Saliency(selected_output(module)).attribute
 
 
@@ -115,11 +105,11 @@ class Taylor(GradientMethod):
 
     name = "Taylor"
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         return captum.InputXGradient(selected_output(module)).attribute
 
 
+@dataclass(eq=False, repr=False)
 class DeepLift(GradientMethod):
     """DeepLIFT with the rescale rule (Shrikumar et al. 2017): shares of output(x) - output(reference).
 
@@ -132,22 +122,13 @@ class DeepLift(GradientMethod):
         The paper does not name one; zero is captum's default, and the mean of its synthetic sets.
     """
 
-    name = "DeepLIFT"
-    modifies_module = True
+    name: ClassVar[str] = "DeepLIFT"
+    modifies_module: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        features: View | None = None,
-        magnitude: bool = True,
-        reference: Any = None,
-    ) -> None:
-        super().__init__(model, features=features, magnitude=magnitude)
-        self.reference = reference
+    _: KW_ONLY
+    reference: Any = None
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         method = captum.DeepLift(module)
 
         def attribute(x: Tensor) -> Any:
@@ -187,8 +168,7 @@ class LRP(GradientMethod):
     name = "LRP"
     modifies_module = True
 
-    def _attribution(self, module: nn.Module) -> Any:
-        captum = require("captum.attr", extra="baselines")
+    def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         module = nn.Sequential(module)  # captum wants children
         method = captum.LRP(module)
 
@@ -265,15 +245,3 @@ def _check_complete(parts: Tensor, missing: Tensor) -> None:
     if miss > 1e-2 * size:
         message = f"DeepLIFT's shares miss the difference from the reference by {miss:.3g} on average"
         warnings.warn(f"{message}; make every activation a module of its own, used once.", stacklevel=4)
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; every part gets its own mode back, also where they were mixed."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from l2x.blackbox import BlackBox
+from l2x.data import ask
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features.fitted import selectable_units
+from l2x.features.fitted import fitted_view, selectable_units
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
 
 
-class Method(BaseEstimator, ABC):  # type: ignore[misc]
-    """A way to explain, with the columns of the paper's Table 1.
+class Method(BaseEstimator):  # type: ignore[misc]
+    """A way to explain, with the columns of the paper's Table 1; options are the fields of a dataclass.
 
     needs_training : it learns from unlabelled inputs before it can explain
     additive : it describes the model near an input as a sum over features
@@ -29,23 +29,33 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
     additive: ClassVar[bool] = False
     model_agnostic: ClassVar[bool] = True
 
-    @abstractmethod
+    features: View | None = None
+    magnitude: bool = False  # features are ranked by the absolute values of their scores
+
     def explain(self, X: Any, k: int) -> Explanation:
         """The k features that matter most in each row."""
+        view = self._view(X)
+        X = view.check(X)
+        k = checked_k(view, k)
+        scores = self._scores(view, X, k)
+        if self.magnitude:
+            scores = np.abs(scores)
+        allowed = selectable_units(view, X)
+        if allowed is not None:
+            scores = np.where(allowed, scores, -np.inf)
+        return Explanation(scores, k, view.names_, inputs=X, view=view)
+
+    def _view(self, X: Any) -> View:
+        return fitted_view(self.features, X)
+
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        """(n, d) scores of the features of checked rows."""
+        raise NotImplementedError
 
 
-def explained(view: View, X: Any, scores: Array, k: int, *, magnitude: bool = False) -> Explanation:
-    """An Explanation of checked rows, ranked by the scores or by their absolute values."""
-    k = checked_k(view, k)
-    scores = np.abs(scores) if magnitude else scores
-    allowed = selectable_units(view, X)
-    if allowed is not None:
-        scores = np.where(allowed, scores, -np.inf)
-    return Explanation(scores, k, view.names_, inputs=X, view=view)
-
-
-def predicted_class(black_box: BlackBox, answers: Array) -> Array:
-    """The column of `answers` to explain in each row, (n,): the class with the highest probability."""
+def predicted_class(black_box: BlackBox, view: View, X: Any) -> Array:
+    """Which of the model's answers to explain in each row, (n,): the class with the highest probability."""
+    answers = ask(black_box, view, X, progress=False)
     if black_box.task == "regression" and answers.shape[1] > 1:
         raise InputError(
             f"{black_box.name} predicts {answers.shape[1]} means at once; explain one of them at a time, "

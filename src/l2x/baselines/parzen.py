@@ -8,18 +8,18 @@ Distances are taken in the view's encoding, so that of `Columns()` in standard d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained, predicted_class
+from l2x.baselines.method import Method, predicted_class
 from l2x.blackbox import as_black_box
 from l2x.data import ask, checked_responses, split
 from l2x.errors import InputError, NotFittedError
-from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view
 from l2x.features.matrix import has_distances
-from l2x.features.view import View, as_tensor, checked_k
+from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array, batches
 
 # Pairs of (row, training row) weighed at a time: some 32 MB for each of the few arrays of that size.
@@ -28,8 +28,9 @@ PAIRS = 4_000_000
 GRID = tuple(float(s) for s in np.geomspace(0.05, 1.0, 14))
 
 
+@dataclass(eq=False, repr=False)
 class Parzen(Method):
-    """Absolute gradient of a Parzen-window estimate of P_m(predicted class | x).
+    """Absolute gradient of a Parzen-window estimate of P_m(predicted class | x); the model names the class.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class Parzen(Method):
 
     Attributes
     ----------
-    features_, bandwidth_, log_likelihoods_ : the fitted view, the chosen σ, and the figure of each σ tried
+    features_, bandwidth_, log_likelihoods_ : the fitted view, the chosen σ, and all σ tried with theirs
 
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> def model(X):
@@ -58,30 +59,14 @@ class Parzen(Method):
     needs_training: ClassVar[bool] = True
     additive: ClassVar[bool] = True
 
-    features_: View
-    x_: Array  # (m, encoded dimensions)
-    answers_: Array  # (m, classes)
-    bandwidth_: float
-    log_likelihoods_: dict[float, float]
-
-    def __init__(
-        self,
-        model: Any,
-        *,
-        features: View | None = None,
-        rows: int = 5000,
-        bandwidths: Sequence[float] | None = None,
-        validation: float = 0.1,
-        seed: int = 0,
-        progress: bool = True,
-    ) -> None:
-        self.model = model
-        self.features = features
-        self.rows = rows
-        self.bandwidths = bandwidths
-        self.validation = validation
-        self.seed = seed
-        self.progress = progress
+    model: Any
+    _: KW_ONLY
+    features: View | None = None
+    rows: int = 5000
+    bandwidths: Sequence[float] | None = None
+    validation: float = 0.1
+    seed: int = 0
+    progress: bool = True
 
     def fit(self, X: Any, responses: Any = None) -> Self:
         """Ask the model about at most `rows` of X (or take its `responses`), and choose the bandwidth."""
@@ -101,33 +86,27 @@ class Parzen(Method):
             answers = checked_responses(responses, len(X), black_box)[kept]
         x = flat(view.encode(some).numpy())
         learn, held = split(len(x), self.validation, len(x), rng)
-        figures = held_out_figures(
-            x[learn],
-            answers[learn],
-            x[held],
-            answers[held],
-            self._bandwidths(x.shape[1]),
-            regression=black_box.task == "regression",
+        sigmas, regression = self._bandwidths(x.shape[1]), black_box.task == "regression"
+        self.features_, self.x_, self.answers_ = view, x, answers  # (m, encoded dimensions), (m, classes)
+        self.log_likelihoods_ = log_likelihoods(
+            x[learn], answers[learn], x[held], answers[held], sigmas, regression=regression
         )
-        self.features_, self.x_, self.answers_ = view, x, answers
-        self.log_likelihoods_ = figures
-        self.bandwidth_ = max(figures, key=lambda sigma: figures[sigma])
+        self.bandwidth_ = max(sigmas, key=self.log_likelihoods_.__getitem__)
         return self
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """The k features along which the estimate changes fastest in each row; the model names the class."""
+    def _view(self, X: Any) -> View:
         if not hasattr(self, "bandwidth_"):
             raise NotFittedError("This Parzen is not fitted yet; call fit(X) first.")
-        view, black_box = self.features_, as_black_box(self.model)
-        X = view.check(X)
-        checked_k(view, k)
-        classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
+        return self.features_
+
+    def _scores(self, view: View, X: Any, k: int) -> Array:
+        classes = predicted_class(as_black_box(self.model), view, X)
         scores = np.empty((len(X), view.d), dtype=np.float32)
         for rows in batches(len(X), max(1, PAIRS // len(self.x_))):
             x = view.encode(view.take(X, rows), first_row=rows.start)
             slope = gradient(self.x_, self.answers_, flat(x.numpy()), classes[rows], self.bandwidth_)
             scores[rows] = view.units(as_tensor(np.abs(slope)).reshape(x.shape)).numpy()
-        return explained(view, X, scores, k)
+        return scores
 
     def _bandwidths(self, dimensions: int) -> list[float]:
         if self.bandwidths is None:
@@ -156,11 +135,6 @@ def kernel_weights(squares: Array, sigma: float) -> Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def estimate(centres: Array, answers: Array, x: Array, sigma: float) -> Array:
-    """p̂(y|x), (n, D) -> (n, classes)."""
-    return np.asarray(kernel_weights(squared_distances(x, centres), sigma) @ answers)
-
-
 def gradient(centres: Array, answers: Array, x: Array, classes: Array, sigma: float) -> Array:
     """∇ p̂(c|x) = Σ_i w_i (P_m(c|x_i) - p̂(c|x)) x_i / σ², (n, D); the terms in x itself cancel."""
     weights = kernel_weights(squared_distances(x, centres), sigma)  # (n, m)
@@ -169,7 +143,7 @@ def gradient(centres: Array, answers: Array, x: Array, classes: Array, sigma: fl
     return np.asarray((weights * (of_class - mean)) @ centres / sigma**2)
 
 
-def held_out_figures(
+def log_likelihoods(
     centres: Array, answers: Array, held: Array, truth: Array, bandwidths: list[float], *, regression: bool
 ) -> dict[float, float]:
     """E log p̂(Y|x) over held-out rows for each bandwidth (minus the squared error for regression)."""

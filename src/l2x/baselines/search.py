@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from l2x.baselines.method import Method, explained
+from l2x.baselines.method import Method
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError
-from l2x.explanation import Explanation
-from l2x.features.fitted import fitted_view, selectable_units
-from l2x.features.view import View, checked_k
+from l2x.features.fitted import selectable_units
+from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import progress_bar
 
@@ -20,10 +20,12 @@ from l2x.foundations.progress import progress_bar
 SEARCH_BATCH = 4096
 
 
+@dataclass(eq=False, repr=False)
 class GreedySearch(Method):
     """Greedy forward selection in each row: k times the feature that, added to those already there, brings
     the model's answer closest to the one for the whole input. In further `rounds` each of the k is chosen
-    again, given the others, which never makes the answer worse.
+    again, given the others, which never makes the answer worse. Features found score k, k - 1, ... in the
+    order of finding, the others zero.
 
     Every round asks the model about k · d inputs for each row, and knows the answer that is to be reached: a
     mark for post-hoc accuracy, and a warning of how little that alone says.
@@ -37,29 +39,23 @@ class GreedySearch(Method):
 
     name: ClassVar[str] = "Greedy search"
 
-    def __init__(
-        self, model: Any, *, features: View | None = None, rounds: int = 1, progress: bool = True
-    ) -> None:
-        self.model = model
-        self.features = features
-        self.rounds = rounds
-        self.progress = progress
+    model: Any
+    _: KW_ONLY
+    features: View | None = None
+    rounds: int = 1
+    progress: bool = True
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """Found features score k, k - 1, ... in the order of finding, the others zero."""
+    def _scores(self, view: View, X: Any, k: int) -> Array:
         if self.rounds < 1:
             raise InputError(f"rounds is {self.rounds}; the search needs at least one.")
         black_box = as_black_box(self.model)
-        view = fitted_view(self.features, X)
-        X = view.check(X)
-        k = checked_k(view, k)
         scores = np.empty((len(X), view.d))
         with progress_bar("searching", len(X), visible=self.progress) as advance:
             for rows in batches(len(X), max(1, SEARCH_BATCH // view.d)):
                 some = view.take(X, rows)
                 scores[rows] = _search(black_box, view, some, k, self.rounds)
                 advance(rows.stop, f"{black_box.rows:,} rows asked")
-        return explained(view, X, scores, k)
+        return scores
 
 
 def _search(black_box: BlackBox, view: View, X: Any, k: int, rounds: int) -> Array:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from l2x.baselines.method import Method, explained, predicted_class
+from l2x.baselines.method import Method, predicted_class
 from l2x.blackbox import as_black_box
-from l2x.data import ask
 from l2x.errors import require
-from l2x.explanation import Explanation
-from l2x.features.fitted import fitted_view
 from l2x.features.matrix import check_table
-from l2x.features.view import View, checked_k
+from l2x.features.view import View
 from l2x.foundations.arrays import Array
 
 
+@dataclass(eq=False, repr=False)
 class TreeShap(Method):
     """By the package shap, for LightGBM, XGBoost, CatBoost and scikit-learn's forests.
 
@@ -35,23 +34,18 @@ class TreeShap(Method):
     additive: ClassVar[bool] = True
     model_agnostic: ClassVar[bool] = False
 
-    def __init__(self, model: Any, *, features: View | None = None, magnitude: bool = True) -> None:
-        self.model = model
-        self.features = features
-        self.magnitude = magnitude
+    model: Any
+    _: KW_ONLY
+    features: View | None = None
+    magnitude: bool = True
 
-    def explain(self, X: Any, k: int) -> Explanation:
-        """The k columns with the largest Shapley values in each row."""
+    def _scores(self, view: View, X: Any, k: int) -> Array:
         shap = require("shap", extra="baselines")
-        view = fitted_view(self.features, X)
         check_table(view, self.name)
-        X = view.check(X)
-        k = checked_k(view, k)
         black_box = as_black_box(self.model)
-        classes = predicted_class(black_box, ask(black_box, view, X, progress=False))
+        classes = predicted_class(black_box, view, X)
         values = np.asarray(shap.TreeExplainer(self.model)(X).values)  # (n, columns) or (n, columns, classes)
-        scores = view.units(torch.from_numpy(_of_class(values, classes, black_box.task))).numpy()
-        return explained(view, X, scores, k, magnitude=self.magnitude)
+        return view.units(torch.from_numpy(_of_class(values, classes, black_box.task))).numpy()
 
 
 def _of_class(values: Array, classes: Array, task: str | None) -> Array:

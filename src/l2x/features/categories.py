@@ -33,8 +33,6 @@ class Levels:
     @classmethod
     def of(cls, cells: pa.Array, most: int) -> Levels:
         """The levels of a column, at most `most` of them kept."""
-        if pa.types.is_dictionary(cells.type):
-            cells = cells.dictionary_decode()
         counted = pc.value_counts(cells.drop_null())
         values, counts = counted.field("values").to_pylist(), counted.field("counts").to_pylist()
         ranked = sorted(zip(values, counts, strict=True), key=lambda pair: (-pair[1], str(pair[0])))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from l2x.errors import InputError
 from l2x.features.categories import UNSEEN, Levels, arrow_cells, can_be_levels
-from l2x.features.frames import floats, frame_of, is_categorical, not_taken, replaced
+from l2x.features.frames import frame_of, is_categorical, not_taken, replaced
 from l2x.foundations.arrays import Array
 
 # More categories than this, all distinct: an identifier.
@@ -126,7 +126,8 @@ class Cells:
                 pass
         matrix = np.empty((len(frame), len(schema)))
         for c, column in enumerate(frame.iter_columns()):  # frame[name] is a row where names are integers
-            matrix[:, c] = self._codes(column, c) if c in self.levels else floats(column)
+            known = c in self.levels
+            matrix[:, c] = self._codes(column, c) if known else column.cast(nw.Float64).to_numpy()
         return matrix
 
     def _codes(self, column: Any, c: int) -> Array:
@@ -165,9 +166,10 @@ class Cells:
 def _levels(X: Any, c: int, name: str, most: int) -> Levels:
     column = X[:, c] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, c]
     cells = arrow_cells(column)
-    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
-    if not can_be_levels(kind):
-        raise not_taken(name, getattr(kind, "extension_name", kind))
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if not can_be_levels(cells.type):
+        raise not_taken(name, getattr(cells.type, "extension_name", cells.type))
     levels = Levels.of(cells, most)
     if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +17,7 @@ from l2x.errors import InputError, some
 from l2x.features.categories import Levels
 from l2x.features.cells import Cells
 from l2x.features.frames import column_index, is_categorical, native
-from l2x.features.scaling import Scaling
+from l2x.features.scaling import Scaling, quantiles
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
 from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector, TableInput
@@ -31,6 +32,7 @@ BACKGROUND_ROWS = 512
 QUANTILE_ROWS = 100_000
 
 
+@dataclass(eq=False, repr=False)
 class Columns(View):
     """One feature per column: numbers, or categories of a data frame's text, category and boolean columns.
 
@@ -66,26 +68,15 @@ class Columns(View):
 
     recipes: ClassVar[Recipes] = RECIPES
 
-    def __init__(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        standardize: bool = True,
-        bins: int = 16,
-        removal: Removal = "mean",
-        categorical: Sequence[str | int] = (),
-        max_categories: int = 64,
-        missing: Missing = "auto",
-        groups: Groups | None = None,
-    ) -> None:
-        self.names = names
-        self.standardize = standardize
-        self.bins = bins
-        self.removal = removal
-        self.categorical = categorical
-        self.max_categories = max_categories
-        self.missing = missing
-        self.groups = groups
+    names: Sequence[str] | None = None
+    _: KW_ONLY
+    standardize: bool = True
+    bins: int = 16
+    removal: Removal = "mean"
+    categorical: Sequence[str | int] = ()
+    max_categories: int = 64
+    missing: Missing = "auto"
+    groups: Groups | None = None
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -99,21 +90,22 @@ class Columns(View):
         self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
         sample = matrix[rng.choice(len(matrix), min(len(matrix), QUANTILE_ROWS), replace=False)]
         self.scaling_ = Scaling.of(matrix, sample, categorical=list(self.levels_))
-        self._set_edges(self._quantiles(sample))
+        numbers = self._standard(sample)[:, self._numeric()]
+        self._set_edges(quantiles(numbers, np.linspace(0, 1, self.bins + 1)))
         return self
 
     def check(self, X: Any) -> Any:
         if isinstance(X, pa.Table) and len(X) and X.column_names == self.column_names_:
             return X  # the streamed case, without the time that narwhals takes
         X = native(X)
-        if isinstance(X, np.ndarray):
-            if X.shape[1] != len(self.column_names_):
-                raise InputError(
-                    f"The table has {X.shape[1]} columns, but the explainer was fitted on "
-                    f"{len(self.column_names_)}: {some(self.column_names_)}."
-                )
-            return X
-        return self._in_order(X)
+        if self.has_names_ and not isinstance(X, np.ndarray):
+            return self._in_order(X)
+        if X.shape[1] != len(self.column_names_):
+            raise InputError(
+                f"The table has {X.shape[1]} columns, but the explainer was fitted on "
+                f"{len(self.column_names_)}: {some(self.column_names_)}."
+            )
+        return X
 
     def take(self, X: Any, rows: Any) -> Any:
         if isinstance(X, pa.Table) and isinstance(rows, slice):  # the streamed case again
@@ -164,20 +156,14 @@ class Columns(View):
         """A checked table as (n, columns) float64: values, codes of categories, NaN where missing."""
         return np.ascontiguousarray(self.cells_.numbers(X), dtype=np.float64)
 
-    def table(self, X: Any, matrix: Array) -> Any:
-        """The inverse of `numbers`: a table of the library of X."""
-        return self.cells_.table(X, matrix)
-
     @property
     def levels_(self) -> Mapping[int, Levels]:
         """The categories of each categorical column, by its index."""
         return self.cells_.levels
 
     def networks(self, outputs: int) -> Networks:
-        # New inputs for each selector: a module moves to a device with its network.
-        selector = partial(ColumnSelector, self.d, columns=len(self.column_names_))
         return Networks(
-            lambda **options: selector(**({"inputs": self._inputs()} | options)),
+            partial(ColumnSelector, self.d, columns=len(self.column_names_), inputs=self.inputs_),
             partial(ColumnPredictor, self.d, outputs, width=self.masked_width),
         )
 
@@ -196,13 +182,13 @@ class Columns(View):
             "levels": levels,
             "gaps": self.cells_.gaps,
         }
-        return learned, self.scaling_.arrays() | {"background": self.background_, "edges": self.edges_}
+        return learned, vars(self.scaling_) | {"background": self.background_, "edges": self.edges_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         self._set_names(list(learned["names"]), bool(learned["has_names"]))
         levels = {int(c): Levels(*level) for c, level in learned["levels"].items()}
         self.cells_ = Cells(self.column_names_, levels, learned["gaps"])
-        self.scaling_ = Scaling.restored(arrays)
+        self.scaling_ = Scaling(arrays["mean"], arrays["centre"], arrays["scale"])
         self.background_ = arrays["background"]
         self._set_edges(arrays["edges"])
         return self
@@ -230,29 +216,16 @@ class Columns(View):
             standard[:, c] = np.minimum(matrix[:, c], levels.kept)
         return standard
 
-    def _quantiles(self, sample: Array) -> Array:
-        """(bins + 1, numeric columns) edges of the standardised values; zeros for a column of gaps only."""
-        numeric = self._numeric()
-        values, shares = self._standard(sample)[:, numeric], np.linspace(0, 1, self.bins + 1)
-        if not self.cells_.gaps and numeric:
-            return np.quantile(values, shares, axis=0)
-        columns = [column[~np.isnan(column)] for column in values.T]
-        edges = [np.quantile(column, shares) if len(column) else np.zeros(len(shares)) for column in columns]
-        return np.stack(edges, axis=1) if edges else np.zeros((len(shares), 0))
-
     def _set_edges(self, edges: Array) -> None:
-        """Quantiles of each numeric column, and what `mask` computes with."""
+        """Quantiles of each numeric column, (bins + 1, columns), and what `mask` computes with."""
         self.edges_ = edges
         self.lower_ = as_tensor(edges[:-1].T)  # (numeric columns, bins)
         # A bin without width (a value that many rows share) becomes a step.
         self.inverse_width_ = as_tensor(1 / np.maximum(np.diff(edges, axis=0).T, 1e-6))
-        self.inputs_ = self._inputs()
-
-    def _inputs(self) -> TableInput | None:
-        if not self.levels_ and not self.cells_.gaps:
-            return None
-        categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
-        return TableInput(self._numeric(), self.cells_.gaps, categories)
+        self.inputs_: TableInput | None = None
+        if self.levels_ or self.cells_.gaps:
+            categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
+            self.inputs_ = TableInput(self._numeric(), self.cells_.gaps, categories)
 
     def _numeric(self) -> list[int]:
         return [c for c in range(len(self.column_names_)) if c not in self.levels_]
@@ -290,12 +263,6 @@ class Columns(View):
         frame = nw.from_native(X, eager_only=True)
         if frame.columns == self.column_names_:
             return X
-        if not self.has_names_:
-            if len(frame.columns) != len(self.column_names_):
-                raise InputError(
-                    f"The table has {len(frame.columns)} columns; expected {len(self.column_names_)}."
-                )
-            return X
         # What is an integer in pandas is a text in a file.
         given = {str(name): name for name in frame.columns}
         wanted = [str(name) for name in self.column_names_]
@@ -306,6 +273,32 @@ class Columns(View):
             parts = [f"{kind}: {some(names)}" for kind, names in found.items() if names]
             raise InputError(f"The table's columns are not those of fitting ({'; '.join(parts)}).")
         return frame.select([nw.col(given[name]) for name in wanted]).to_native()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ColumnGroups(Columns):
+    """`Columns` whose features are groups of columns; a column in no group is a feature by itself.
+
+    Parameters
+    ----------
+    groups : {"income": ["salary", "bonus"], ...}, columns by name or position
+    names, standardize, bins, removal, categorical, max_categories, missing : as for `Columns`
+
+    >>> view = ColumnGroups({"place": [0, 2]}).fit(np.arange(6.0).reshape(2, 3))
+    >>> view.names_
+    ['place', 'x1']
+    """
+
+    groups: Groups = field(kw_only=False)
+    names: Sequence[str] | None = None
+
+    @classmethod
+    def from_transformer(cls, transformer: Any, **options: Any) -> ColumnGroups:
+        """The groups of what a fitted scikit-learn ColumnTransformer, OneHotEncoder, or Pipeline that starts
+        with one gives out: the one-hot columns of one input column are one feature."""
+        from l2x.features.onehot import transformed_groups
+
+        return cls(transformed_groups(transformer), **options)
 
 
 def grouped(columns: Sequence[str], groups: Groups) -> tuple[list[str], Array]:

@@ -89,11 +89,6 @@ def not_taken(name: str, kind: Any) -> InputError:
     )
 
 
-def floats(column: Any) -> Array:
-    """A numeric series as float64, missing cells as NaN."""
-    return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
 def replaced(column: Any, values: Sequence[Any], chosen: Array) -> Any:
     """A new series of the same type: cell i is `values[chosen[i]]`, or its own where chosen[i] is -1."""
     if column.dtype.is_integer():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -9,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from l2x.errors import InputError
-from l2x.features.view import View, as_tensor
+from l2x.features.view import View, as_tensor, is_positive
 from l2x.foundations.arrays import Array
 from l2x.networks.patches import RECIPES, PatchPredictor, PatchSelector, upsample
 from l2x.networks.recipe import Networks, Recipes
@@ -18,6 +19,7 @@ Removal = Literal["zero", "mean", "blur"]
 Padding = Literal["zero", "edge"]
 
 
+@dataclass(eq=False, repr=False)
 class Patches(View):
     """One feature per square patch of an image.
 
@@ -43,10 +45,10 @@ class Patches(View):
 
     recipes: ClassVar[Recipes] = RECIPES
 
-    def __init__(self, size: int = 4, *, removal: Removal = "zero", padding: Padding | None = None) -> None:
-        self.size = size
-        self.removal = removal
-        self.padding = padding
+    size: int = 4
+    _: KW_ONLY
+    removal: Removal = "zero"
+    padding: Padding | None = None
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -73,11 +75,7 @@ class Patches(View):
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         _check_finite(X, first_row=first_row)
         x = as_tensor(X).reshape(len(X), self.channels, *self.image_shape_[-2:]) / self.scale_
-        below, right = self._missing()
-        if below or right:
-            mode = "replicate" if self.padding == "edge" else "constant"
-            x = nn.functional.pad(x, (0, right, 0, below), mode=mode)
-        return x  # (n, channels, rows * size, columns * size)
+        return self._padded(x, "replicate" if self.padding == "edge" else "constant")
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         return x * upsample(mask, self.grid_, self.size)
@@ -97,13 +95,12 @@ class Patches(View):
     def units(self, parts: Tensor) -> Tensor:
         """The sum over each patch's pixels and channels, of images as given or as encoded: -> (n, d)."""
         plane = parts.sum(dim=1) if parts.ndim == 4 else parts  # (n, height, width)
-        height, width = (side * self.size for side in self.grid_)
-        if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (height, width)):
+        rows, columns = self.grid_
+        if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (rows * self.size, columns * self.size)):
             raise InputError(
                 f"Attributions of shape {tuple(parts.shape)} do not fit images of {self.image_shape_}."
             )
-        plane = nn.functional.pad(plane, (0, width - plane.shape[2], 0, height - plane.shape[1]))
-        rows, columns = self.grid_
+        plane = self._padded(plane, "constant")
         return plane.reshape(-1, rows, self.size, columns, self.size).sum(dim=(2, 4)).flatten(1)
 
     def networks(self, outputs: int) -> Networks:
@@ -120,39 +117,39 @@ class Patches(View):
 
     def _set_shape(self, shape: tuple[int, ...]) -> None:
         """The images' shape, and the patches that follow from it."""
-        self.image_shape_ = shape
-        self.grid_ = self._grid(*shape[-2:])
-        rows, columns = self.grid_
-        self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
-
-    def _check_options(self) -> None:
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
-            raise InputError(f"size is {self.size!r}; a patch needs a whole number of pixels, such as 4.")
-        if self.removal not in ("zero", "mean", "blur"):
-            raise InputError(f"removal is {self.removal!r}; choose 'zero', 'mean' or 'blur'.")
-        if self.padding not in (None, "zero", "edge"):
-            raise InputError(f"padding is {self.padding!r}; choose None, 'zero' or 'edge'.")
-
-    def _grid(self, height: int, width: int) -> tuple[int, int]:
-        """How many patches there are below and beside each other."""
+        height, width = shape[-2:]
         if self.padding is None and (height % self.size or width % self.size):
             fitting = [s for s in range(1, min(height, width) + 1) if height % s == 0 and width % s == 0]
             raise InputError(
                 f"Patches of {self.size} pixels do not divide images of {height} x {width}; choose size "
                 f"among {', '.join(map(str, fitting))}, or padding='edge' or 'zero'."
             )
-        return -(-height // self.size), -(-width // self.size)
+        rows, columns = -(-height // self.size), -(-width // self.size)  # rounded up
+        self.image_shape_, self.grid_ = shape, (rows, columns)
+        self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
 
-    def _missing(self) -> tuple[int, int]:
-        """Pixels of padding below and at the right."""
-        (height, width), (rows, columns) = self.image_shape_[-2:], self.grid_
-        return rows * self.size - height, columns * self.size - width
+    def _check_options(self) -> None:
+        if not is_positive(self.size):
+            raise InputError(f"size is {self.size!r}; a patch needs a whole number of pixels, such as 4.")
+        if self.removal not in ("zero", "mean", "blur"):
+            raise InputError(f"removal is {self.removal!r}; choose 'zero', 'mean' or 'blur'.")
+        if self.padding not in (None, "zero", "edge"):
+            raise InputError(f"padding is {self.padding!r}; choose None, 'zero' or 'edge'.")
+
+    def _padded(self, x: Tensor, mode: str) -> Tensor:
+        """Images continued to the right and below: (..., h, w) -> (..., rows * size, columns * size)."""
+        height, width = (side * self.size for side in self.grid_)
+        return nn.functional.pad(x, (0, width - x.shape[-1], 0, height - x.shape[-2]), mode=mode)
 
     def _fill(self, X: Array) -> Array:
         """What stands in the place of unselected pixels."""
         if self.removal == "zero":
             return np.zeros(1, dtype=X.dtype)
-        fill = self.mean_ if self.removal == "mean" else _blurred(X, self.size)
+        fill: Array = self.mean_
+        if self.removal == "blur":
+            from scipy.ndimage import gaussian_filter
+
+            fill = gaussian_filter(X.astype(np.float32), (0.0,) * (X.ndim - 2) + (self.size, self.size))
         return np.rint(fill) if X.dtype.kind in "iub" else fill
 
 
@@ -188,11 +185,3 @@ def _check_finite(X: Array, *, first_row: int) -> None:
         f"Image {first_row + row}, pixel {tuple(pixel)} is {X[(row, *pixel)]}: fill missing and infinite "
         "values first."
     )
-
-
-def _blurred(X: Array, width: float) -> Array:
-    """Each image smoothed by a Gaussian with a standard deviation of `width` pixels."""
-    from scipy.ndimage import gaussian_filter
-
-    sigma = (0.0,) * (X.ndim - 2) + (width, width)
-    return np.asarray(gaussian_filter(X.astype(np.float32), sigma))

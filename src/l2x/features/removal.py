@@ -20,13 +20,7 @@ def removals(view: View) -> dict[str | None, View]:
     own = view.get_params(deep=False).get("removal")
     if own is None:
         return {None: view}
-    ways = get_args(get_type_hints(type(view).__init__).get("removal"))
+    ways = get_args(get_type_hints(type(view)).get("removal"))
     if getattr(view, "reads", None) == "ids":
         ways = ()  # the black box sees padding, whatever `removal` says of texts
-    return {own: view} | {way: _with_removal(view, way) for way in ways if way != own}
-
-
-def _with_removal(view: View, removal: str) -> View:
-    other = copy.copy(view)
-    other.set_params(removal=removal)
-    return other
+    return {own: view} | {way: copy.copy(view).set_params(removal=way) for way in ways if way != own}

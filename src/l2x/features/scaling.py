@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Scaling:
         # A constant column says nothing: leave it unscaled rather than divide by zero.
         scale = np.where(spread > 1e-12 * (1 + np.abs(mean)), spread, 1.0)
         centre = mean.copy()
-        low, middle, high = _quartiles(sample)
+        low, middle, high = quantiles(sample, (0.25, 0.5, 0.75))
         usual = (high - low) / QUARTILES
         heavy = (usual > 0) & (spread > OUTLIERS * usual)
         centre[heavy], scale[heavy] = middle[heavy], usual[heavy]
@@ -54,19 +54,11 @@ class Scaling:
         standard /= self.scale
         return np.clip(standard, -LIMIT, LIMIT, out=standard)
 
-    def arrays(self) -> dict[str, Any]:
-        return {"mean": self.mean, "centre": self.centre, "scale": self.scale}
 
-    @classmethod
-    def restored(cls, arrays: dict[str, Array]) -> Self:
-        return cls(arrays["mean"], arrays["centre"], arrays["scale"])
-
-
-def _quartiles(sample: Array) -> Array:
-    """(3, d): the quarters' edges; of a column of gaps only, zeros."""
-    shares = (0.25, 0.5, 0.75)
+def quantiles(sample: Array, shares: Array | Sequence[float]) -> Array:
+    """(shares, columns) of the cells that are not missing; zeros for a column of gaps only."""
     if not np.isnan(sample).any():
         return np.quantile(sample, shares, axis=0)
     columns = [column[~np.isnan(column)] for column in sample.T]
-    edges = [np.quantile(column, shares) if len(column) else np.zeros(3) for column in columns]
+    edges = [np.quantile(column, shares) if len(column) else np.zeros(len(shares)) for column in columns]
     return np.stack(edges, axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -10,12 +10,14 @@ import numpy as np
 from torch import Tensor
 
 from l2x.errors import InputError, require
-from l2x.features.texts import Reads, Removal, TextView, Tokens
+from l2x.features.texts import TextView, Tokens
+from l2x.features.view import is_positive
 from l2x.features.vocabulary import PAD, without_tags
 from l2x.networks.recipe import Networks, Recipes
 from l2x.networks.sentences import RECIPES, SentencePredictor, sentence_selector
 
 
+@dataclass(eq=False, repr=False)
 class Sentences(TextView):
     """One feature per sentence of a text: raw strings in, the sentences that decided out.
 
@@ -45,26 +47,11 @@ class Sentences(TextView):
     recipes: ClassVar[Recipes] = RECIPES
     unit: ClassVar[str] = "sentence"
 
-    def __init__(
-        self,
-        length: int = 15,
-        *,
-        words: int = 50,
-        vocabulary: int | Sequence[str] = 20_000,
-        lowercase: bool = True,
-        reads: Reads = "text",
-        removal: Removal = "drop",
-        replacement: str = "...",
-        language: str = "en",
-    ) -> None:
-        self.length = length
-        self.words = words
-        self.vocabulary = vocabulary
-        self.lowercase = lowercase
-        self.reads = reads
-        self.removal = removal
-        self.replacement = replacement
-        self.language = language
+    length: int = 15
+    _: KW_ONLY
+    words: int = 50
+    replacement: str = "..."
+    language: str = "en"
 
     def selectable(self, x: Tensor) -> Tensor:
         return (x != PAD).any(dim=2)
@@ -98,7 +85,7 @@ class Sentences(TextView):
 
     def _check_options(self) -> None:
         super()._check_options()
-        if isinstance(self.words, bool) or not isinstance(self.words, int) or self.words < 1:
+        if not is_positive(self.words):
             raise InputError(
                 f"words is {self.words!r}; give a whole number of words per sentence, such as 50."
             )

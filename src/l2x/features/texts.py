@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from numbers import Integral
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self
 
 import narwhals as nw
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from l2x.errors import InputError
-from l2x.features.view import View
+from l2x.features.view import View, is_positive
 from l2x.features.vocabulary import (
     PAD,
     SPECIAL,
@@ -41,7 +40,7 @@ class Tokens:
         return Tokens(self.ids[rows], self.spans[rows])
 
 
-class Texts(Sequence[str]):
+class Texts:
     """A list of texts that remembers its tokens once they were needed.
 
     Taking rows from texts whose tokens are known takes those along; taking rows from others leaves the work
@@ -61,8 +60,13 @@ class Texts(Sequence[str]):
     def tokens(self) -> Tokens:
         return self.view._tokens(self.texts)
 
-    def take(self, rows: Any) -> Texts:
-        """Some of the texts, by a slice, a mask or indices."""
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, rows: Any) -> Any:
+        """One text by its index, or some by a slice, a mask or indices."""
+        if isinstance(rows, int | np.integer):
+            return self.texts[rows]
         if isinstance(rows, slice):
             some = self.texts[rows]
         else:
@@ -71,31 +75,23 @@ class Texts(Sequence[str]):
         labels = None if self.labels is None else self.labels[rows]
         return Texts(some, self.view, None if known is None else known.take(rows), labels)
 
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Texts: ...
-    def __getitem__(self, index: int | slice) -> str | Texts:
-        return self.take(index) if isinstance(index, slice) else self.texts[index]
-
     def __repr__(self) -> str:
         return f"Texts({len(self):,} texts)"
 
 
+@dataclass(eq=False, repr=False)
 class TextView(View):
     """Raw strings in; ids of words for the networks; pieces of the original text out."""
 
     unit: ClassVar[str]
 
     length: int
-    vocabulary: int | Sequence[str]
-    lowercase: bool
-    reads: Reads
-    removal: Removal
-    replacement: str
+    _: KW_ONLY
+    vocabulary: int | Sequence[str] = 20_000
+    lowercase: bool = True
+    reads: Reads = "text"
+    removal: Removal = "drop"
+    replacement: str = "[MASK]"
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -130,7 +126,8 @@ class TextView(View):
         return alike and all(getattr(other, name, None) == getattr(self, name, None) for name in settings)
 
     def take(self, X: Any, rows: Any) -> Texts:
-        return self.check(X).take(rows)
+        some: Texts = self.check(X)[rows]
+        return some
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         return torch.from_numpy(self.check(X).tokens.ids)
@@ -166,7 +163,7 @@ class TextView(View):
         X = self.check(X)
         names = np.empty(indices.shape, dtype=object)
         for rows in batches(len(X), self.recipes.rows_at_once):
-            some = X.take(rows)
+            some = X[rows]
             spans = np.take_along_axis(some.tokens.spans, indices[rows][..., None], axis=1).tolist()
             for row, text, positions in zip(range(rows.start, rows.stop), some.texts, spans, strict=True):
                 names[row] = [text[start:end] for start, end in positions]
@@ -179,14 +176,11 @@ class TextView(View):
         return self._know(list(learned["vocabulary"]))
 
     def _check_options(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, Integral) or self.length < 1:
+        if not is_positive(self.length):
             raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
         words = self.vocabulary
-        if (
-            isinstance(words, str)
-            or not isinstance(words, int | Iterable)
-            or (isinstance(words, int) and words < 3)
-        ):
+        listed = isinstance(words, Iterable) and not isinstance(words, str)
+        if not listed and not (isinstance(words, int) and words >= 3):
             raise InputError(f"vocabulary is {self.vocabulary!r}; give a number of words, or a list of them.")
         if self.reads not in ("text", "ids"):
             raise InputError(f"reads is {self.reads!r}; choose 'text' or 'ids'.")

@@ -10,6 +10,7 @@ A new kind of input is one file here and one in networks/: examples/new_view.py 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,8 +28,8 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     """The contract between raw inputs and networks. `fit` learns names and statistics from training inputs.
 
     A fitted view has `names_`, one name per feature; their number is d. Options are constructor parameters,
-    as scikit-learn has them; one called `removal` says how `for_model` removes features, and its type, a
-    `Literal`, which ways there are.
+    as scikit-learn has them, such as the fields of a dataclass; one called `removal` says how `for_model`
+    removes features, and its annotation in the class, a `Literal`, which ways there are.
     """
 
     names_: list[str]
@@ -97,9 +98,14 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
         """The inverse of `state`."""
 
 
+def is_positive(number: Any) -> bool:
+    """Whether this is a whole number above zero."""
+    return isinstance(number, Integral) and not isinstance(number, bool) and int(number) > 0
+
+
 def checked_k(view: View, k: Any) -> int:
     """k, if the view has this many features."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= view.d:
+    if not is_positive(k) or k > view.d:
         raise InputError(
             f"k = {k!r} but there are {view.d} features; choose a whole number between 1 and {view.d}."
         )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
 
-from l2x.features.texts import Reads, Removal, TextView, Tokens
+from l2x.features.texts import TextView, Tokens
 from l2x.features.vocabulary import PAD, UNKNOWN, without_tags
 from l2x.networks.recipe import Networks, Recipes
 from l2x.networks.words import RECIPES, WordPredictor, word_selector
 
 
+@dataclass(eq=False, repr=False)
 class Words(TextView):
     """One feature per word of a text: raw strings in, the words that decided out.
 
@@ -46,22 +47,7 @@ class Words(TextView):
     recipes: ClassVar[Recipes] = RECIPES
     unit: ClassVar[str] = "word"
 
-    def __init__(
-        self,
-        length: int = 400,
-        *,
-        vocabulary: int | Sequence[str] = 20_000,
-        lowercase: bool = True,
-        reads: Reads = "text",
-        removal: Removal = "drop",
-        replacement: str = "[MASK]",
-    ) -> None:
-        self.length = length
-        self.vocabulary = vocabulary
-        self.lowercase = lowercase
-        self.reads = reads
-        self.removal = removal
-        self.replacement = replacement
+    length: int = 400
 
     def selectable(self, x: Tensor) -> Tensor:
         return (x != PAD) & (x != UNKNOWN)

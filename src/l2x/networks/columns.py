@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -45,24 +46,17 @@ class TableInput(nn.Module):
     categories : for each categorical column its index, and how many codes 0, 1, ... it has
     """
 
-    numeric: Tensor
-    gaps: Tensor
-    column: Tensor
-    code: Tensor
-
     def __init__(
         self, numeric: Sequence[int], gaps: Sequence[int], categories: Sequence[tuple[int, int]]
     ) -> None:
         super().__init__()
         slots = [(column, code) for column, codes in categories for code in range(codes)]
-        buffers = {
-            "numeric": torch.tensor(numeric, dtype=torch.long),
-            "gaps": torch.tensor(gaps, dtype=torch.long),
-            "column": torch.tensor([column for column, _ in slots], dtype=torch.long),
-            "code": torch.tensor([float(code) for _, code in slots]),
-        }
-        for name, tensor in buffers.items():
-            self.register_buffer(name, tensor, persistent=False)  # the view keeps them
+        # Not persistent: the view keeps them.
+        self.numeric = nn.Buffer(torch.tensor(numeric, dtype=torch.long), persistent=False)
+        self.gaps = nn.Buffer(torch.tensor(gaps, dtype=torch.long), persistent=False)
+        columns = torch.tensor([column for column, _ in slots], dtype=torch.long)
+        self.column = nn.Buffer(columns, persistent=False)
+        self.code = nn.Buffer(torch.tensor([float(code) for _, code in slots]), persistent=False)
         self.width = len(numeric) + len(slots) + len(gaps)
 
     def slots(self, x: Tensor) -> Tensor:
@@ -101,7 +95,7 @@ class ColumnSelector(nn.Module):
         columns: int | None = None,
     ) -> None:
         super().__init__()
-        self.inputs = inputs
+        self.inputs = copy.deepcopy(inputs)  # the view's own stays where it is when the network moves
         width = (columns or d) if inputs is None else inputs.width
         self.layers = perceptron([width, *hidden, d], activation)
         self.prior = nn.Parameter(torch.zeros(d)) if prior else None

@@ -11,28 +11,15 @@ from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
 from l2x.networks.columns import ACTIVATIONS
-from l2x.networks.recipe import Recipe, Recipes
-from l2x.training import Phase, TrainingPlan
+from l2x.networks.recipe import Recipe, Recipes, paper_plan, plan_in_small_batches
 
-# Images cost more than rows of a table, and an image says more than a row: smaller batches. Measured on MNIST
-# (l2x_experiments/mnist.py).
-OURS = Recipe(
-    TrainingPlan(
-        value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(2000, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-)
+# Measured on MNIST (l2x_experiments/mnist.py).
+OURS = Recipe(plan_in_small_batches(value=2000, selector=2000))
 # Section 4.3: three convolutional layers for the explainer, two for the family. Their filters are not in the
 # paper: those of its black box are taken. Three epochs of the experiment's 3s and 8s: with longer training q
 # and the selector agree on a code of positions: q's own loss falls, the model agrees less (docs/method.md).
 PAPER = Recipe(
-    TrainingPlan(
-        selector=Phase(168, 1e-3, batch_size=128, optimizer="rmsprop", schedule="constant"),
-        evaluations=6,
-        validation_rows=2000,
-    ),
+    paper_plan(168, batch_size=128, evaluations=6),
     selector={"filters": (8, 16), "head": "conv"},
     predictor={"filters": (8, 16)},
 )
@@ -75,8 +62,10 @@ class PatchSelector(nn.Module):
             self.head.extend([nn.Flatten(), last])
         channels_last(self)
 
+    @in_chunks
     def forward(self, x: Tensor) -> Tensor:
-        return in_chunks(lambda part: self.head(self.hidden(part)), x)
+        scores: Tensor = self.head(self.hidden(x))
+        return scores
 
 
 class PatchPredictor(nn.Module):
@@ -109,10 +98,8 @@ class PatchPredictor(nn.Module):
         )
         channels_last(self)
 
+    @in_chunks
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
-        return in_chunks(self._logits, masked, mask)
-
-    def _logits(self, masked: Tensor, mask: Tensor) -> Tensor:
         if self.sees_mask:
             masked = torch.cat([masked, upsample(mask, self.grid, self.size)], dim=1)
         logits: Tensor = self.layers(masked)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from l2x.training import TrainingPlan
+from l2x.training import Phase, TrainingPlan
 
 Options = Mapping[str, Any]
 
@@ -45,6 +45,23 @@ class Recipes:
     ours: Recipe = field(default_factory=Recipe)
     paper: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper()))
     rows_at_once: int = 8192
+
+
+def plan_in_small_batches(*, value: int, selector: int) -> TrainingPlan:
+    """Our plan for texts and images, by the steps of its phases: they cost more than rows of a table, and one
+    says more than a row does."""
+    return TrainingPlan(
+        value=Phase(value, 3e-3, batch_size=128, averaging=0.99, patience=6),
+        selector=Phase(selector, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
+        evaluations=10,
+        validation_rows=2000,
+    )
+
+
+def paper_plan(steps: int, *, batch_size: int, evaluations: int = 10) -> TrainingPlan:
+    """The paper's plan for texts and images."""
+    joint = Phase(steps, 1e-3, batch_size=batch_size, optimizer="rmsprop", schedule="constant")
+    return TrainingPlan(selector=joint, evaluations=evaluations, validation_rows=2000)
 
 
 class ReadsFirst(nn.Module):

@@ -8,24 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
-from l2x.networks.recipe import ReadsFirst, Recipe, Recipes
+from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
-from l2x.training import Phase, TrainingPlan
 
-OURS = Recipe(
-    TrainingPlan(
-        value=Phase(1200, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(200, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-)
+OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
 PAPER = Recipe(
-    TrainingPlan(
-        selector=Phase(800, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
-        evaluations=10,
-        validation_rows=2000,
-    ),
+    paper_plan(800, batch_size=64),
     selector={"paper": True},
     predictor={"hidden": 0, "gain": 1.0},
 )
@@ -73,10 +61,8 @@ class SentencePredictor(nn.Module):
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
         self.answer = nn.Linear(hidden or features, outputs)
 
+    @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        return in_chunks(self._outputs, ids, mask)
-
-    def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
         weights = mask * (ids != PAD).any(dim=2)
         read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
         pooled = weighted_mean(read * weights[:, :, None], weights)
@@ -113,10 +99,8 @@ class SentenceSelector(ReadsFirst):
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._scores, ids)
-
-    def _scores(self, ids: Tensor) -> Tensor:
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
         there = (ids != PAD).any(dim=2).float()
         text = self.reader.hidden(weighted_mean(sentences, there))
@@ -144,10 +128,8 @@ class PaperSentenceSelector(nn.Module):
         self.convolutions = nn.Sequential(*layers)
         self.dense = nn.Linear(filters, 1)
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._scores, ids)
-
-    def _scores(self, ids: Tensor) -> Tensor:
         around = self.convolutions(self.encoder(ids).transpose(1, 2))
         scores: Tensor = self.dense(around.transpose(1, 2))
         return scores[:, :, 0]

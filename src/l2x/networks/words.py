@@ -9,25 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
-from l2x.networks.recipe import ReadsFirst, Recipe, Recipes
-from l2x.training import Phase, TrainingPlan
+from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 
 PAD = 0  # the id of padding
 
-OURS = Recipe(
-    TrainingPlan(
-        value=Phase(2000, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(300, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
-        evaluations=10,
-        validation_rows=2000,
-    )
-)
+OURS = Recipe(plan_in_small_batches(value=2000, selector=300))
 PAPER = Recipe(
-    TrainingPlan(
-        selector=Phase(1200, 1e-3, batch_size=64, optimizer="rmsprop", schedule="constant"),
-        evaluations=10,
-        validation_rows=2000,
-    ),
+    paper_plan(1200, batch_size=64),
     selector={"paper": True},
     predictor={"pooling": "average", "gain": 1.0},
 )
@@ -63,18 +51,16 @@ class WindowConvolution(nn.Module):
     any word would give the bias: it takes part in the maximum.
     """
 
-    def __init__(self, fan_in: int, filters: int, *, kernel: int = 3) -> None:
+    KERNEL = 3
+
+    def __init__(self, fan_in: int, filters: int) -> None:
         super().__init__()
-        self.kernel = kernel
-        self.linear = nn.Linear(kernel * fan_in, filters)
+        self.linear = nn.Linear(self.KERNEL * fan_in, filters)
 
     def forward(self, x: Tensor, present: Tensor) -> Windows:
         """x (n, length, fan_in) and where there are words, (n, length)."""
-        sides = (self.kernel // 2, (self.kernel - 1) // 2)
-        windows = nn.functional.pad(x, (0, 0, *sides)).unfold(
-            1, self.kernel, 1
-        )  # (n, length, fan_in, kernel)
-        live = nn.functional.pad(present, sides).unfold(1, self.kernel, 1).any(dim=-1)
+        windows = nn.functional.pad(x, (0, 0, 1, 1)).unfold(1, self.KERNEL, 1)  # (n, length, fan_in, 3)
+        live = nn.functional.pad(present, (1, 1)).unfold(1, self.KERNEL, 1).any(dim=-1)
         return Windows(self.linear(windows[live].flatten(1)), live, empty=self.linear.bias)
 
 
@@ -131,10 +117,8 @@ class WordPredictor(nn.Module):
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU())
         self.answer = nn.Linear(hidden, outputs)
 
+    @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        return in_chunks(self._outputs, ids, mask)
-
-    def _outputs(self, ids: Tensor, mask: Tensor) -> Tensor:
         mask = mask * (ids != PAD)
         vectors = self.embedding(ids) * mask[:, :, None]
         if self.convolution is None:
@@ -175,10 +159,8 @@ class WordSelector(ReadsFirst):
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._scores, ids)
-
-    def _scores(self, ids: Tensor) -> Tensor:
         reader = self.reader
         assert reader.convolution is not None
         windows = reader.convolution(reader.embedding(ids), ids != PAD)
@@ -224,10 +206,8 @@ class PaperWordSelector(nn.Module):
             nn.Conv1d(half, 1, 1),
         )
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._scores, ids)
-
-    def _scores(self, ids: Tensor) -> Tensor:
         common = torch.relu(self.common(self.embedding(ids).transpose(1, 2)))  # (n, filters, length)
         whole = self.whole(common.amax(dim=2))[:, :, None].expand(-1, -1, ids.shape[1])
         scores: Tensor = self.joined(torch.cat([self.local(common), whole], dim=1))

@@ -43,10 +43,8 @@ class WordNetwork(nn.Module):
             nn.Linear(filters, 2),
         )
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._logits, ids)
-
-    def _logits(self, ids: Tensor) -> Tensor:
         windows = self.convolution(self.embedding(ids), ids != PAD)
         logits: Tensor = self.dense(torch.relu(windows.maximum()))
         return logits
@@ -64,10 +62,8 @@ class SentenceNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.linear = nn.Linear(width, 2)
 
+    @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        return in_chunks(self._logits, ids)
-
-    def _logits(self, ids: Tensor) -> Tensor:
         there = (ids != PAD).any(dim=2)  # (n, sentences)
         lengths = (ids != PAD).sum(dim=2)[there]
         vectors = last_state(self.words, self.dropout(self.embedding(ids)[there]), lengths)
