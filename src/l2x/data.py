@@ -115,12 +115,16 @@ def prepare(
         answers = ask(black_box, view, X, progress=run.plan.progress)
     else:
         answers = checked_responses(responses, len(X), black_box)
-    regression = black_box.task == "regression"
-    likelihood: Likelihood = Gaussian.of(answers) if regression else Categorical(answers.shape[1])
+    likelihood = likelihood_of(black_box, answers)
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target)
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
     return TrainingRows(k, train, held, likelihood, black_box, before)
+
+
+def likelihood_of(black_box: BlackBox, answers: Array) -> Likelihood:
+    """Class probabilities, or means with the spread that these answers have."""
+    return Gaussian.of(answers) if black_box.task == "regression" else Categorical(answers.shape[1])
 
 
 def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tuple[Array, Array]:
