@@ -134,3 +134,9 @@ def test_what_cannot_be_a_category() -> None:
     lists = pa.table({"colour": [["red"]], "member": [True], "age": [20], "income": [1.0]})
     with pytest.raises(l2x.InputError, match=r"'colour' is list<.*>, but the training rows had categories"):
         cells.numbers(lists)
+
+
+def test_whole_numbers_with_gaps() -> None:
+    frame = pd.DataFrame({"a": pd.Series([1, None, 3], dtype="Int64")})
+    view = l2x.Columns().fit(frame)
+    assert np.array_equal(view.numbers(frame)[:, 0], [1.0, np.nan, 3.0], equal_nan=True)

@@ -14,7 +14,7 @@ import scipy.sparse
 import torch
 
 import l2x
-from l2x.features.frames import column_index, floats, frame_of, is_categorical, native, replaced
+from l2x.features.frames import column_index, frame_of, is_categorical, native, replaced
 
 CELLS = {"a": [1.0, 2.0, 3.0], "b": ["x", "y", None]}
 FRAMES: dict[str, Any] = {
@@ -82,11 +82,6 @@ def test_which_types_are_categories() -> None:
     assert all(is_categorical("c", dtype) for dtype in (nw.String(), nw.Categorical(), nw.Boolean()))
     with pytest.raises(l2x.InputError, match="Column 'c' is Date; Columns takes numbers and categories"):
         is_categorical("c", nw.Date())
-
-
-def test_numbers_with_gaps() -> None:
-    column = nw.from_native(pd.Series([1, None, 3], dtype="Int64"), series_only=True)
-    assert np.array_equal(floats(column), [1.0, np.nan, 3.0], equal_nan=True)
 
 
 COLUMNS: dict[str, Any] = {

@@ -68,10 +68,3 @@ def test_codes_of_categories_stay_as_they_are() -> None:
     scaling = scaling_of(matrix, categorical=(0,))
     assert scaling.mean[0] == 0.0  # the most frequent category
     assert scaling.standard(matrix)[:, 0].tolist() == [0.0, 3.0, 1.0]
-
-
-def test_saved_and_restored() -> None:
-    matrix = np.random.default_rng(0).normal(size=(20, 3))
-    scaling = scaling_of(matrix)
-    restored = Scaling.restored(scaling.arrays())
-    assert np.array_equal(restored.standard(matrix), scaling.standard(matrix))
