@@ -168,3 +168,10 @@ def test_nonsense() -> None:
         l2x.Explanation(SCORES, 4, NAMES)
     with pytest.raises(l2x.InputError, match="2 names for scores of 3 features"):
         l2x.Explanation(SCORES, 1, ["a", "b"])
+
+
+def test_no_rows_are_not_drawn() -> None:
+    nothing = l2x.Explanation(np.zeros((2, 3)), 1, ["a", "b", "c"])[:0]
+    for draw in (nothing.plot, nothing.summary_plot):
+        with pytest.raises(l2x.InputError, match="the explanation has no rows"):
+            draw()

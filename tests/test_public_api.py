@@ -68,3 +68,8 @@ def test_import_is_light() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_the_old_name_of_evaluation() -> None:
+    code = "import l2x; assert l2x.metrics.posthoc_accuracy is l2x.evaluation.posthoc_accuracy"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
+from toy_models import first_column
 
 import l2x
 from l2x.training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
@@ -90,3 +94,15 @@ def test_threads_are_given_back() -> None:
 def test_plans() -> None:
     assert l2x.TrainingPlan.quick().value.steps < l2x.TrainingPlan().value.steps
     assert l2x.TrainingPlan.paper().selector.optimizer == "rmsprop"
+
+
+def test_fits_in_threads_are_those_one_after_the_other() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    plan = TrainingPlan(Phase(5, 1e-2), Phase(5, 1e-2), evaluations=2, progress=False)
+
+    def scores(_: int) -> np.ndarray:
+        return l2x.Explainer(first_column, 1, training=plan).fit(X).explain(X).scores
+
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(scores, range(6)))
+    assert all(np.array_equal(one, scores(0)) for one in found)

@@ -79,3 +79,22 @@ def test_the_joint_predictor_does_not_see_the_mask() -> None:
     for value in (l2x.Joint(), l2x.Surrogate()):
         value.build(Ingredients(Categorical(2), build, None, 0))
     assert seen == [False, True]
+
+
+class Undeclared(Surrogate):
+    """Its options are nowhere declared."""
+
+    def __init__(self, w: int = 1) -> None:
+        object.__setattr__(self, "w", w)
+
+
+class Bare(Surrogate):
+    """Has none of its own."""
+
+
+def test_options_that_cannot_be_saved_are_refused(table: np.ndarray, tmp_path: Path) -> None:
+    explainer = l2x.Explainer(one_column, 1, value=Undeclared(7), training=PLAN).fit(table)
+    with pytest.raises(l2x.InputError, match=r"Cannot save Undeclared: .* make it a @dataclass"):
+        explainer.save(tmp_path / "e.l2x")
+    bare = l2x.Explainer(one_column, 1, value=Bare(), training=PLAN).fit(table)
+    assert isinstance(l2x.load(bare.save(tmp_path / "b.l2x")).value, Bare)

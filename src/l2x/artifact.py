@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,14 @@ def _rebuild(
 
 def _named(thing: Any) -> dict[str, Any]:
     """A view, value, sampler or likelihood by the name of its class and its settings."""
-    settings = thing.get_params(deep=False) if isinstance(thing, View) else asdict(thing)
+    own = vars(type(thing))
+    if isinstance(thing, View):
+        return {"name": type(thing).__name__, "settings": thing.get_params(deep=False)}
+    if "__init__" in own and "__dataclass_fields__" not in own:
+        raise InputError(
+            f"Cannot save {type(thing).__name__}: its options are unknown; make it a @dataclass(frozen=True)."
+        )
+    settings = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else {}
     return {"name": type(thing).__name__, "settings": settings}
 
 
@@ -237,7 +244,9 @@ def _checksum(settings: dict[str, Any], tensors: dict[str, Array]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """numpy scalars as JSON knows them."""
-    if isinstance(value, np.generic):
-        return value.item()
+    """numpy's scalars and arrays, pandas' indices, ranges and sets as JSON knows them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, range | set | frozenset):
+        return list(value)
     raise InputError(f"Cannot save {type(value).__name__} {value!r} without pickle.")

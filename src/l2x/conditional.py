@@ -157,6 +157,8 @@ class FittedQ:
     def outputs(self, X: Any, mask: Array) -> Array:
         """The parameters of q(. | x_S), such as logits, (n, outputs), for masks (n, d)."""
         X = self.view.check(X)
+        if mask.shape != (len(X), self.view.d):
+            raise InputError(f"The mask has the shape {mask.shape}; expected {(len(X), self.view.d)}.")
         parts = []
         with torch.inference_mode():
             for rows in batches(len(X), self.view.recipes.rows_at_once):

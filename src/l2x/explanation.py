@@ -166,6 +166,7 @@ class Explanation:
         drawn, such as images with their selected patches. Saved if a path is given."""
         from l2x.plots.pictures import picture_of
 
+        self._check_rows()
         return picture_of(self._shown, self, path)
 
     def summary_plot(self, path: str | Path | None = None) -> Figure:
@@ -173,7 +174,12 @@ class Explanation:
         words are selected most often. Saved if a path is given."""
         from l2x.plots.summary import plot_summary
 
+        self._check_rows()
         return plot_summary(self, path)
+
+    def _check_rows(self) -> None:
+        if not len(self):
+            raise InputError("There is nothing to draw: the explanation has no rows.")
 
     @property
     def _padded_names(self) -> Array:

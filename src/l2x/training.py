@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -92,6 +93,10 @@ class TrainingPlan:
         return cls(selector=joint, progress=progress)
 
 
+# torch's global generator is one for all threads: fits that run side by side would take each other's draws.
+_ONE_AT_A_TIME = threading.RLock()
+
+
 @dataclass(frozen=True)
 class Run:
     """What all phases of one training share: the plan, the random draws, the device, and the history."""
@@ -110,7 +115,7 @@ class Run:
     @contextmanager
     def seeded(self) -> Iterator[None]:
         """Initial weights and dropout draw from torch's global generator: seed it here, restore it after."""
-        with torch.random.fork_rng():
+        with _ONE_AT_A_TIME, torch.random.fork_rng():
             torch.manual_seed(self.seed)
             yield
 

@@ -66,3 +66,12 @@ def test_model_answers_are_asked_once(table: np.ndarray) -> None:
 
     l2x.oracle(ConditionalModel(counting, table[:10]), table[:5], 1)
     assert rows == [5] + [50] * 5
+
+
+def test_groups_are_its_features(table: np.ndarray) -> None:
+    plan = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
+    features = l2x.ColumnGroups({"g": [0, 2, 3, 4]})
+    explainer = l2x.Explainer(one_column, 1, features=features, value="model", training=plan).fit(table)
+    assert l2x.oracle(explainer.q_, table[:5], 1).explanation.names == [["x1"]] * 5
+    with pytest.raises(l2x.InputError, match=r"The mask has the shape \(5, 5\); expected \(5, 2\)"):
+        explainer.q_.outputs(table[:5], np.ones((5, 5), dtype=bool))

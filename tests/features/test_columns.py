@@ -169,3 +169,11 @@ def test_noise_for_frames_with_integer_names() -> None:
     assert noisy[2].tolist() == frame[2].tolist()
     assert 0 < np.abs(noisy[0] - frame[0]).max() < 1
     assert view.cells_.table(frame, view.numbers(frame))[2].tolist() == frame[2].tolist()
+
+
+def test_names_given_for_an_array_match_those_of_a_frame() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    view = Columns(names=["a", "b", "c"]).fit(X)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    assert torch.equal(view.encode(view.check(frame[["c", "a", "b"]])), view.encode(view.check(X)))
+    assert torch.equal(view.encode(view.check(frame.set_axis(["x", "y", "z"], axis=1))), view.encode(X))

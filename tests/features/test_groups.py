@@ -100,3 +100,20 @@ def test_what_cannot_be_followed_is_one_group() -> None:
     assert ColumnGroups.from_transformer(transformer).groups == {"size": [0, 1], "pca": [2]}
     with pytest.raises(l2x.InputError, match="StandardScaler has no fitted one-hot encoder"):
         ColumnGroups.from_transformer(StandardScaler().fit(FRAME[["age"]]))
+
+
+@pytest.mark.parametrize(
+    "members", [np.array([2, 3]), FRAME.columns[2:], range(2, 4), [np.int64(2), np.int64(3)]], ids=repr
+)
+def test_members_of_any_kind_survive_a_file(members: object, tmp_path: object) -> None:
+    plan = l2x.TrainingPlan(l2x.Phase(2, 1e-2), l2x.Phase(2, 1e-2), evaluations=2, progress=False)
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        p = np.where(X["age"] > 100, 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = l2x.Explainer(model, 1, features=ColumnGroups({7: members}), training=plan).fit(FRAME)
+    assert explainer.features_.names_ == ["colour", "size", "7"]
+    loaded = l2x.load(explainer.save(tmp_path / "e.l2x"))
+    assert loaded.features_.names_ == explainer.features_.names_
+    assert np.array_equal(loaded.explain(FRAME).scores, explainer.explain(FRAME).scores)

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 
 import pytest
 
+import l2x
+import l2x.features
 from l2x.errors import ArtifactError
 from l2x.foundations.registry import Registered
 
@@ -42,3 +44,9 @@ def test_abstract_classes_other_families_and_unknown_names_are_not(name: str) ->
         ArtifactError, match=rf"a shape '{name}', which is not known here: .* Known: Square\."
     ):
         Shape.by_name(name)
+
+
+def test_a_class_of_ours_is_not_replaced() -> None:
+    with pytest.raises(l2x.InputError, match=r"l2x\.features\.columns has a class Columns already"):
+        type("Columns", (l2x.Columns,), {"__module__": "somebody"})
+    assert l2x.features.View.by_name("Columns") is l2x.Columns

@@ -129,3 +129,9 @@ def test_lines_name_each_series(tmp_path: Path) -> None:
 def test_labels_fit_on_one_line(text: str) -> None:
     assert len(shortened(text, 20)) <= 20
     assert shortened(text).isprintable()
+
+
+def test_one_row_with_padding_is_drawn() -> None:
+    scores = np.array([[1.0, 0.5, -np.inf]])
+    (axes,) = l2x.Explanation(scores, 1, ["a", "b", "c"]).plot().axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]

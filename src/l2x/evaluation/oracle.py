@@ -13,6 +13,7 @@ from l2x.conditional import Conditional
 from l2x.errors import InputError
 from l2x.evaluation.information import BITS
 from l2x.explanation import Explanation
+from l2x.features.view import View
 from l2x.foundations.arrays import Array
 
 # More subsets than this take too long to be of use.
@@ -66,26 +67,28 @@ def oracle(
     >>> best.gap(best.explanation)
     0.0
     """
-    n, d = _checked_shape(X, k)
+    # A q that was fitted knows what its features are, such as groups of columns.
+    view: View | None = getattr(value, "view", None)
+    names = [f"x{i}" for i in range(np.shape(X)[-1])] if view is None else view.names_
+    _check_size(X, len(names), k)
+    n, d = len(X), len(names)
     answers = value.answers(X) if responses is None else np.asarray(responses)
     subsets = np.array([np.isin(np.arange(d), subset) for subset in combinations(range(d), k)])
     values = np.stack(
         [value.log_q(X, np.tile(subset, (n, 1)), answers) for subset in subsets]
     )  # (subsets, n)
     best = values.max(axis=0)
-    names = [f"x{i}" for i in range(d)]
     explanation = Explanation(subsets[values.argmax(axis=0)].astype(float), k, names)
     return Oracle(explanation, best, (values >= best - tolerance).sum(axis=0), value, X, answers)
 
 
-def _checked_shape(X: Any, k: int) -> tuple[int, int]:
-    """(n, d), if every subset can be tried."""
+def _check_size(X: Any, d: int, k: int) -> None:
+    """Whether every subset of the d features can be tried."""
     if np.ndim(X) != 2:
         raise InputError(
             "The oracle tries every subset of a table's columns; for texts and images there are too many: "
             "l2x.baselines.GreedySearch searches among them."
         )
-    n, d = np.shape(X)
     if not 1 <= k <= d:
         raise InputError(f"k = {k} but there are {d} features; choose k between 1 and {d}.")
     if comb(d, k) > MOST_SUBSETS:
@@ -93,4 +96,3 @@ def _checked_shape(X: Any, k: int) -> tuple[int, int]:
             f"There are {comb(d, k):,} subsets of {k} out of {d} features; "
             f"the oracle tries at most {MOST_SUBSETS:,}."
         )
-    return n, d

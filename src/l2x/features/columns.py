@@ -98,7 +98,7 @@ class Columns(View):
         if isinstance(X, pa.Table) and len(X) and X.column_names == self.column_names_:
             return X  # the streamed case, without the time that narwhals takes
         X = native(X)
-        if self.has_names_ and not isinstance(X, np.ndarray):
+        if not isinstance(X, np.ndarray) and (self.has_names_ or self._has_my_names(X)):
             return self._in_order(X)
         if X.shape[1] != len(self.column_names_):
             raise InputError(
@@ -258,6 +258,10 @@ class Columns(View):
             raise InputError(f"{len(self.names)} names were given for a table of {d} columns.")
         return [str(name) for name in self.names], False
 
+    def _has_my_names(self, X: Any) -> bool:
+        """Whether the columns of a frame have the names that were given for those of an array."""
+        return {str(name) for name in nw.from_native(X, eager_only=True).columns} == set(self.column_names_)
+
     def _in_order(self, X: Any) -> Any:
         """The frame with its columns checked by name and put in the order of fitting."""
         frame = nw.from_native(X, eager_only=True)
@@ -309,13 +313,13 @@ def grouped(columns: Sequence[str], groups: Groups) -> tuple[list[str], Array]:
     """
     owner: dict[int, str] = {}
     for name, members in groups.items():
-        if not members:
+        if not len(members):
             raise InputError(f"The group '{name}' has no columns.")
         for member in members:
             c = column_index(member, columns, f"The group '{name}'")
             if c in owner:
                 raise InputError(f"Column '{columns[c]}' is in two groups, '{owner[c]}' and '{name}'.")
-            owner[c] = name
+            owner[c] = str(name)
     if clash := [column for c, column in enumerate(columns) if c not in owner and column in groups]:
         raise InputError(f"'{clash[0]}' is the name of a group and of a column outside of it; rename it.")
     features = [owner.get(c, column) for c, column in enumerate(columns)]

@@ -67,8 +67,8 @@ def column_index(column: str | int, names: Sequence[str | int], asked_by: str) -
     if not isinstance(column, bool):  # which is an integer, too
         if column in names:  # pandas' names may be integers
             return names.index(column)
-        if isinstance(column, int) and 0 <= column < len(names):
-            return column
+        if isinstance(column, int | np.integer) and 0 <= column < len(names):
+            return int(column)
     raise InputError(f"{asked_by} names the column {column!r}; the table's columns are {some(names)}.")
 
 

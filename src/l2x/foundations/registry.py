@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar
 
-from l2x.errors import ArtifactError
+from l2x.errors import ArtifactError, InputError
 
 
 class Registered:
@@ -27,6 +27,12 @@ class Registered:
         if Registered in cls.__bases__:
             cls._known = {}
         elif not inspect.isabstract(cls):
+            known = cls._known.get(cls.__name__, cls)
+            if known.__module__.startswith("l2x.") and not cls.__module__.startswith("l2x."):
+                raise InputError(
+                    f"{known.__module__} has a class {cls.__name__} already, and saved explainers find it by "
+                    "that name: call yours differently."
+                )
             cls._known[cls.__name__] = cls
 
     @classmethod

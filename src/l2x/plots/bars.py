@@ -52,6 +52,7 @@ def plot_scores(explanation: Explanation, *, unit: str = "feature", of: str = "r
     `unit`s, such as words, decided this `of`, such as a text."""
     scores, k = explanation.scores[0], explanation.k
     shown = ranked(explanation.scores)[0][: max(MOST, min(k, 2 * MOST))]
+    shown = shown[np.isfinite(scores[shown])]  # padding may not be selected
     values = values_of(explanation, 0)
     decided = f"The {unit}" if k == 1 else f"The {k} {unit}s"
     with style():
