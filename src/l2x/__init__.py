@@ -16,7 +16,7 @@ def __getattr__(name: str) -> _Any:
     """A public name, or the short name of an error or a sampler: `l2x.InputError`, `l2x.PlackettLuce`."""
     if name in __all__:
         return _public(name)
-    if name == "metrics":  # what `evaluation` was called until 0.1
+    if name == "metrics":  # what `evaluation` was called once
         return _import_module("l2x.metrics")
     for home in ("l2x.errors", "l2x.sampling"):
         if name[0].isupper() and hasattr(module := _import_module(home), name):

@@ -1,3 +1,3 @@
-"""The name of `l2x.evaluation` until 0.1; goes with it."""
+"""What `l2x.evaluation` was called before its first release; the name goes with the second."""
 
 from l2x.evaluation import *  # noqa: F403
