@@ -2,7 +2,7 @@
 
     python benchmarks/stream.py [--rows 10000000] [--rounds 3] [--workers N]
 
-The yardstick is the selector's bare forward pass on rows that are already in memory as a float32 tensor, on
+The reference is the selector's bare forward pass on rows that are already in memory as a float32 tensor, on
 one thread and on as many as there are workers. Machines change their speed by the minute: each round measures
 the forward passes, the command, and the forward passes again, and the ratio is to the mean of the two. The
 command runs in a process of its own, which is asked for its largest resident memory (Linux). Goals: 0.7 of

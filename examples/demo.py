@@ -28,7 +28,7 @@ DRAWS, SIZES = 10, range(1, 9)
 COLUMNS = ("the model is shown", "same answer", "judge guesses it", "random: same", "judge")
 HOW = (
     "Same answer: all but the selected features are removed and the model is asked again. Random: as many "
-    f"features, drawn anew for each input, mean of {DRAWS} draws.",
+    f"features, drawn again for each input, mean of {DRAWS} draws.",
     "The judge is a network that guesses the model's answer from any subset. It learned from random subsets "
     "of the training data, so it has learned no code that a selection could pass on.",
 )

@@ -75,6 +75,5 @@ def loud_third_second(X: np.ndarray) -> np.ndarray:
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     signals = rng.normal(size=(4000, 40)) * rng.random((4000, 4)).repeat(10, axis=1)
-    explainer = l2x.Explainer(loud_third_second, k=1, features=Seconds(), training=l2x.TrainingPlan.quick())
-    explainer.fit(signals)
-    print(explainer.explain(signals[:3]).names)
+    explainer = l2x.Explainer(loud_third_second, 1, features=Seconds(), training=l2x.TrainingPlan.quick())
+    print(explainer.fit(signals).explain(signals[:3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -81,3 +82,16 @@ def test_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     ask = explainer.model
     kept = l2x.evaluation.posthoc_accuracy(ask, explanation.inputs, explanation)
     assert kept > l2x.evaluation.posthoc_accuracy(ask, explanation.inputs, random) + 0.2
+
+
+def test_a_new_view() -> None:
+    """All of it, the data and the run too, in fewer than 80 lines."""
+    assert len((EXAMPLES / "new_view.py").read_text().splitlines()) < 80
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "new_view.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout.count("second 3") == 3
