@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import Any
 
 # Tests run beside each other, one on each core: libraries that start a thread on every core make all of them
 # wait. Read once, when numpy and torch are imported.
@@ -16,8 +14,7 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x import fitting
-from l2x.training import Phase, Run
+from l2x.training import Phase
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,18 +32,6 @@ def one_thread() -> None:
 def seeded() -> None:
     """Networks that a test builds by itself start alike, whatever ran before in the same process."""
     torch.manual_seed(0)
-
-
-@pytest.fixture
-def brief_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty steps in each phase, few held-out masks: for examples that have to run, not to explain well."""
-    begin = Run.begin
-
-    def briefly(plan: l2x.TrainingPlan, *arguments: Any) -> Run:
-        return begin(replace(plan.with_steps(value=20, selector=20), evaluations=2), *arguments)
-
-    monkeypatch.setattr(Run, "begin", briefly)
-    monkeypatch.setattr(fitting, "HELD_MASKS", 100)
 
 
 @pytest.fixture(scope="session")

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import runpy
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("brief_training")
-def test_demo_prints_a_summary_and_writes_a_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As `python examples/demo.py --quick`, but in this process, where training can be brief."""
+def test_demo_prints_a_summary_and_writes_a_report(tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys, "argv", ["demo.py", "--quick"])
-    monkeypatch.syspath_prepend(EXAMPLES)  # its parts stand beside it
-    runpy.run_path(str(EXAMPLES / "demo.py"), run_name="__main__")
-    printed = capsys.readouterr().out
+    done = subprocess.run(
+        [sys.executable, str(DEMO), "--quick"],
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
     for text in (
         "5 of 30 columns",
         "10 words of a review",
@@ -31,7 +32,7 @@ def test_demo_prints_a_summary_and_writes_a_report(
         "µs per explanation",
         "demo-report.html",
     ):
-        assert text in printed
+        assert text in done.stdout
     page = (tmp_path / "out" / "demo-report.html").read_text(encoding="utf-8")
     assert page.count("<svg ") == 5
     assert page.count("<mark") > 10

