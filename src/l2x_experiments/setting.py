@@ -15,10 +15,11 @@ from l2x_experiments.judges import Judge
 
 
 class Plans(NamedTuple):
-    """How explainers are trained: ours, and the judge; and the paper's."""
+    """How explainers are trained: ours, and the judge; the paper's, as its authors ran it and to the letter."""
 
     ours: TrainingPlan
     paper: TrainingPlan
+    letter: TrainingPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,14 @@ class Budget:
 
     def plans(self, view: View | type[View]) -> Plans:
         """The view's own plans with this budget's steps, and without progress bars."""
-        ours = view.recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
-        paper = view.recipes.paper.plan.with_steps(value=self.paper_steps, selector=self.paper_steps)
+        recipes, steps = view.recipes, self.paper_steps
+        ours = recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
         ours = replace(ours, evaluations=self.evaluations or ours.evaluations, progress=False)
-        return Plans(ours, replace(paper, progress=False))
+        paper, letter = (
+            replace(recipe.plan.with_steps(value=steps, selector=steps), progress=False)
+            for recipe in (recipes.paper, recipes.letter)
+        )
+        return Plans(ours, paper, letter)
 
 
 @dataclass(kw_only=True)
@@ -62,4 +67,7 @@ class Setting:
     conditional: Callable[[int], Conditional] | None = None
     signed: bool = False  # rank by what speaks for the predicted class, not by what matters at all
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of baselines, by name
+    paper_networks: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of both of the paper's, for this problem
     learned: dict[tuple[str, int], Any] = field(default_factory=dict)  # contenders, by name and seed

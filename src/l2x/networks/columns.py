@@ -9,26 +9,35 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import Recipe, Recipes
 from l2x.training import TrainingPlan
 
-ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU}
+ACTIVATIONS = {"relu": nn.ReLU, "selu": nn.SELU, "silu": nn.SiLU}
 
-# Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
+# The networks of the authors' code.
 PAPER = Recipe(
     TrainingPlan.paper(),
+    selector={"hidden": (100, 100), "activation": "relu", "prior": False, "initial": "glorot"},
+    predictor={"hidden": (200, 200), "activation": "relu", "normalise": True, "initial": "glorot"},
+)
+# Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
+LETTER = Recipe(
+    TrainingPlan.paper(to_the_letter=True),
     selector={"hidden": (200, 200), "activation": "relu", "prior": False},
     predictor={"hidden": (200, 200, 200), "activation": "relu"},
 )
-RECIPES = Recipes(paper=PAPER)
+RECIPES = Recipes(paper=PAPER, letter=LETTER)
 
 
-def perceptron(sizes: Sequence[int], activation: str) -> nn.Sequential:
-    """Dense layers of the given sizes with an activation between them."""
+def perceptron(sizes: Sequence[int], activation: str, *, normalise: bool = False) -> nn.Sequential:
+    """Dense layers of the given sizes, each hidden one followed by an activation and, where asked for, by
+    batch normalisation."""
     layers: list[nn.Module] = []
-    for fan_in, fan_out in pairwise(sizes):
+    for fan_in, fan_out in pairwise(sizes[:-1]):
         layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers[:-1])
+        layers += [nn.BatchNorm1d(fan_out)] if normalise else []
+    return nn.Sequential(*layers, nn.Linear(*sizes[-2:]))
 
 
 class TableInput(nn.Module):
@@ -91,6 +100,7 @@ class ColumnSelector(nn.Module):
         hidden: Sequence[int] = (128, 128),
         activation: str = "silu",
         prior: bool = True,
+        initial: InitialWeights = "torch",
         inputs: TableInput | None = None,
         columns: int | None = None,
     ) -> None:
@@ -98,6 +108,7 @@ class ColumnSelector(nn.Module):
         self.inputs = copy.deepcopy(inputs)  # the view's own stays where it is when the network moves
         width = (columns or d) if inputs is None else inputs.width
         self.layers = perceptron([width, *hidden, d], activation)
+        initialise(self.layers, initial)
         self.prior = nn.Parameter(torch.zeros(d)) if prior else None
         if prior:
             last = self.layers[-1]
@@ -121,12 +132,16 @@ class ColumnPredictor(nn.Module):
         *,
         hidden: Sequence[int] = (128, 128, 128),
         activation: str = "silu",
+        normalise: bool = False,
+        initial: InitialWeights = "torch",
         sees_mask: bool = True,
         width: int | None = None,
     ) -> None:
         super().__init__()
         self.sees_mask = sees_mask
-        self.layers = perceptron([(width or d) + d * sees_mask, *hidden, outputs], activation)
+        sizes = [(width or d) + d * sees_mask, *hidden, outputs]
+        self.layers = perceptron(sizes, activation, normalise=normalise)
+        initialise(self.layers, initial)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         logits: Tensor = self.layers(torch.cat([masked, mask], dim=-1) if self.sees_mask else masked)

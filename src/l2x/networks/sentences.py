@@ -8,16 +8,26 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
+from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
 
 OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
+# As the authors' code has it: a temperature of 0.5 (at 0.1 the selector always takes the first sentence), the
+# sum over sentences divided by k, Glorot's weights.
 PAPER = Recipe(
-    paper_plan(800, batch_size=64),
+    paper_plan(1200, batch_size=64, evaluations=4),
+    selector={"paper": True, "initial": "glorot"},
+    predictor={"hidden": 0, "gain": 1.0, "initial": "glorot"},
+    temperature=0.5,
+    divide_by_k=True,
+)
+LETTER = Recipe(
+    paper_plan(800, batch_size=64, to_the_letter=True),
     selector={"paper": True},
     predictor={"hidden": 0, "gain": 1.0},
 )
-RECIPES = Recipes(OURS, PAPER, rows_at_once=512)
+RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512)
 
 
 class SentenceEncoder(nn.Module):
@@ -52,20 +62,24 @@ class SentencePredictor(nn.Module):
         filters: int = 150,
         hidden: int = 150,
         gain: float = 3.0,
+        divisor: float | None = None,
+        initial: InitialWeights = "torch",
         sees_mask: bool = True,
     ) -> None:
         super().__init__()
+        self.divisor = divisor
         self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
         self.sees_mask = sees_mask
         features = filters + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
         self.answer = nn.Linear(hidden or features, outputs)
+        initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         weights = mask * (ids != PAD).any(dim=2)
         read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
-        pooled = weighted_mean(read * weights[:, :, None], weights)
+        pooled = weighted_mean(read * weights[:, :, None], weights, self.divisor)
         if self.sees_mask:  # how many sentences there are
             pooled = torch.cat([pooled, weights.mean(dim=1, keepdim=True)], dim=1)
         outputs: Tensor = self.answer(self.hidden(pooled))
@@ -119,7 +133,15 @@ def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **o
 class PaperSentenceSelector(nn.Module):
     """w_θ as section 4.2 has it: encoded sentences, three convolutions over them, a dense layer."""
 
-    def __init__(self, vocabulary: int, *, width: int = 100, filters: int = 150, gain: float = 1.0) -> None:
+    def __init__(
+        self,
+        vocabulary: int,
+        *,
+        width: int = 100,
+        filters: int = 150,
+        gain: float = 1.0,
+        initial: InitialWeights = "torch",
+    ) -> None:
         super().__init__()
         self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
         layers: list[nn.Module] = []
@@ -127,6 +149,7 @@ class PaperSentenceSelector(nn.Module):
             layers += [nn.Conv1d(filters, filters, 3, padding=1), nn.ReLU()]
         self.convolutions = nn.Sequential(*layers)
         self.dense = nn.Linear(filters, 1)
+        initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
