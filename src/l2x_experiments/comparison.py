@@ -29,8 +29,9 @@ from l2x_experiments.setting import Budget, Setting
 
 # Our recipes: the better one on validation inputs is listed as l2x, too.
 OURS = ("l2x-model", "l2x-surrogate")
-METHODS = (*OURS, "paper", "paper-letter", "random", "search", "taylor", "deeplift", "lime", "kernel_shap",
-           "saliency", "taylor-absolute", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")  # fmt: skip
+METHODS = (*OURS, "paper", "paper-letter", "random", "search", "taylor", "deeplift", "lime",
+           "kernel_shap", "saliency", "taylor-absolute", "deeplift-absolute", "lime-absolute",
+           "kernel_shap-absolute")  # fmt: skip
 SEEDED = (*OURS, "paper", "paper-letter", "random")
 # Training inputs whose selections teach the mask-only predictor.
 MASK_ROWS = 8000

@@ -15,7 +15,7 @@ from l2x_experiments.judges import Judge
 
 
 class Plans(NamedTuple):
-    """How explainers are trained: ours, and the judge; the paper's, as its authors ran it and to the letter."""
+    """How explainers are trained: ours, and the judge; the paper's, as it was run and to the letter."""
 
     ours: TrainingPlan
     paper: TrainingPlan

@@ -17,7 +17,7 @@ from l2x.networks.recipe import Recipe, Recipes, paper_plan, plan_in_small_batch
 OURS = Recipe(plan_in_small_batches(value=2000, selector=2000))
 # Section 4.3: three convolutional layers for the explainer, two for the family. Their filters are not in the
 # paper: those of its black box are taken. Its code for images was never released: batch normalisation is in q
-# as in the code for tables. Five epochs of the experiment's 3s and 8s: with longer training q and the selector
+# as in the code for tables. Five epochs of the experiment's 3s and 8s: with longer training q and selector
 # agree on a code of positions: q's own loss falls, the model agrees less (docs/method.md).
 PAPER = Recipe(
     paper_plan(280, batch_size=128, evaluations=5),
@@ -38,6 +38,8 @@ class PatchSelector(nn.Module):
     Two hidden convolutions whose pooling leaves one pixel per patch, and a third layer that scores them:
     `head="conv"` scores each patch by what lies around it, as the paper does; `head="dense"` sees the whole
     image, knows where each patch is, and starts at zero, so that all subsets begin equally likely.
+
+    The model's answer, of `told` numbers, says how much each filter counts.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class PatchSelector(nn.Module):
         kernel: int = 5,
         activation: str = "relu",
         head: Literal["conv", "dense"] = "dense",
+        told: int = 0,
     ) -> None:
         super().__init__()
         # Of the usual patch of 4 both pools take 2; other sizes are divided as evenly as they can be.
@@ -66,11 +69,18 @@ class PatchSelector(nn.Module):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
             self.head.extend([nn.Flatten(), last])
+        self.told = nn.Linear(told, filters[1]) if told else None
+        if self.told is not None:
+            nn.init.zeros_(self.told.weight)
+            nn.init.ones_(self.told.bias)
         channels_last(self)
 
     @in_chunks
-    def forward(self, x: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.hidden(x))
+    def forward(self, x: Tensor, *told: Tensor) -> Tensor:
+        hidden = self.hidden(x)
+        if self.told is not None:
+            hidden = hidden * self.told(*told)[:, :, None, None]
+        scores: Tensor = self.head(hidden)
         return scores
 
 
@@ -116,8 +126,8 @@ class PatchPredictor(nn.Module):
 def hidden_layer(
     fan_in: int, fan_out: int, kernel: int, pool: int, activation: str, *, normalise: bool = False
 ) -> list[nn.Module]:
-    """Convolution, max-pooling, activation: for relu, pooling first gives the same from fewer operations; then,
-    where asked for, batch normalisation."""
+    """Convolution, max-pooling, activation: for relu, pooling first gives the same from fewer operations.
+    Then, where asked for, batch normalisation."""
     convolution = nn.Conv2d(fan_in, fan_out, kernel, padding="same")
     pooling = [nn.MaxPool2d(pool)] if pool > 1 else []
     normalisation = [nn.BatchNorm2d(fan_out)] if normalise else []
