@@ -92,7 +92,8 @@ class TrainingPlan:
     def paper(cls, *, to_the_letter: bool = False, progress: bool = True) -> TrainingPlan:
         """As the authors' code has it: Adam, 1,000 steps of 1,000 rows, L2, the last weights.
 
-        To the letter: RMSprop (section 4) and, where it is silent, the code's steps and the best weights. No early stop: on XOR nothing improves for long.
+        To the letter: RMSprop (section 4) and, where it is silent, the code's steps and the best weights.
+        No early stop: on XOR nothing improves for long.
         """
         joint = Phase(1000, 1e-3, schedule="constant", choose="last", l2=1e-3)
         if to_the_letter:
