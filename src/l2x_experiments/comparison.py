@@ -46,9 +46,8 @@ class Comparison(Setting):
     validation: Any  # inputs on which our recipes are chosen
     labels: Array  # of the test inputs
     examples: Array  # rows of the test inputs whose selections are kept, to be shown
-    items: int = (
-        0  # how many first test inputs have their selections by seed 0 kept, to ask people about them
-    )
+    # Of the first test inputs this many keep their selections by seed 0: people can be asked about them.
+    items: int = 0
     # Test inputs to explain, and training inputs for the mask-only predictor, by what one input costs.
     limits: Mapping[Cost, tuple[int, int]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)  # options of the view, in every record
