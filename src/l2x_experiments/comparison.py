@@ -16,6 +16,7 @@ import numpy as np
 from l2x.blackbox import as_black_box
 from l2x.data import ask
 from l2x.evaluation import mask_only_accuracy, posthoc_accuracy
+from l2x.evaluation.agreement import masked_answers
 from l2x.explanation import Explanation
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
@@ -45,6 +46,8 @@ class Comparison(Setting):
     validation: Any  # inputs on which our recipes are chosen
     labels: Array  # of the test inputs
     examples: Array  # rows of the test inputs whose selections are kept, to be shown
+    # Of the first test inputs this many keep their selections by seed 0: people can be asked about them.
+    items: int = 0
     # Test inputs to explain, and training inputs for the mask-only predictor, by what one input costs.
     limits: Mapping[Cost, tuple[int, int]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)  # options of the view, in every record
@@ -182,7 +185,26 @@ def measure(setting: Comparison, method: str, seed: int) -> Record:
         "example_rows": shown.tolist(),
         "examples": explanation.indices[shown].tolist(),
         "example_answers": answers[shown].tolist(),
+        "items": items(setting, explanation[: setting.items], responses) if seed == 0 else None,
     } | measured_here()
+
+
+def items(setting: Comparison, explanation: Explanation, responses: Array) -> Record | None:
+    """What was selected in these first test inputs, best first, and their classes, a digit each: the model's
+    for the whole input, the model's for the selection alone, the judge's. None if there are no inputs."""
+    n, view, mask = len(explanation), setting.features, explanation.mask
+    if not n:
+        return None
+    X = view.take(setting.test, slice(n))
+    classes = {
+        "answers": responses[:n],
+        "posthoc": masked_answers(setting.black_box, view, X, mask),
+        "judge": setting.judge.outputs(X, mask),
+    }
+    pairs = zip(explanation.indices, explanation.selected, strict=True)
+    return {"selections": [indices[selected].tolist() for indices, selected in pairs]} | {
+        name: "".join(map(str, outputs.argmax(axis=1))) for name, outputs in classes.items()
+    }
 
 
 def ranked(explanation: Explanation) -> Explanation:
