@@ -174,7 +174,7 @@ def _named(thing: Any) -> dict[str, Any]:
     """A view, value, sampler or likelihood by the name of its class and its settings."""
     own = vars(type(thing))
     if isinstance(thing, View):
-        return {"name": type(thing).__name__, "settings": thing.get_params(deep=False)}
+        return {"name": type(thing).__name__, "settings": thing.saved_options()}
     if "__init__" in own and "__dataclass_fields__" not in own:
         raise InputError(
             f"Cannot save {type(thing).__name__}: its options are unknown; make it a @dataclass(frozen=True)."
