@@ -67,7 +67,9 @@ def words_table(methods: Methods) -> Table | None:
     """The words that each contender selected most often, and how many of them are filler; None where no
     record tells."""
     groups = [
-        told for group in methods.groups.values() if (told := Records(r for r in group if r.get("common_words")))
+        told
+        for group in methods.groups.values()
+        if (told := Records(r for r in group if r.get("common_words")))
     ]
     if not groups:
         return None

@@ -63,7 +63,9 @@ def test_every_method_gives_a_whole_record(problem: Any, tmp_path: Path) -> None
     assert by_name["taylor"]["posthoc_accuracy"] > 0.9
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
 
+    assert (by_name["taylor"]["common_words"] is None) == (problem == "sentences")
     page = imdb_report.report(records).write(tmp_path).read_text()
     assert "L2X, paper" in page
     assert {"words": "0.908", "sentences": "0.849"}[problem] in page
+    assert ("selected most often" in page) == (problem == "words")
     assert (tmp_path / "figures" / f"imdb-{problem}.png").exists()

@@ -76,6 +76,27 @@ def test_the_mean_of_nothing_is_zero() -> None:
     assert not mean[1].any()
 
 
+@settings(max_examples=30, deadline=None)
+@given(share=st.floats(0, 1), gain=st.floats(0.5, 5), seed=st.integers(0, 99))
+def test_the_average_of_what_is_shown_is_that_of_all_positions(share: float, gain: float, seed: int) -> None:
+    """With the same gradients, also of the weights, which relaxed samplers learn from."""
+    generator = torch.Generator().manual_seed(seed)
+    ids, embedding = texts(), WordEmbedding(VOCABULARY, 4, gain=gain)
+    weights = torch.rand(ids.shape, generator=generator)
+    weights = weights * (torch.rand(ids.shape, generator=generator) < share) * (ids != PAD)
+    upstream = torch.randn(5, 4, generator=generator)
+    found = []
+    for average in (embedding.average, lambda i, w: weighted_mean(embedding(i) * w[:, :, None], w)):
+        embedding.zero_grad()
+        given = weights.clone().requires_grad_()
+        mean = average(ids, given)
+        (mean * upstream).sum().backward()
+        there = torch.zeros_like(weights) if given.grad is None else given.grad
+        found.append((mean, embedding.vectors.weight.grad.clone(), there[weights > 0]))
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
 @POOLINGS
 def test_words_that_are_not_selected_have_no_influence(pooling: Any) -> None:
     ids, mask = texts(), torch.randint(0, 2, (5, 7)).float()
