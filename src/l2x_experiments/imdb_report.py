@@ -25,8 +25,8 @@ TITLES: dict[Problem, str] = {"words": "Which ten words decided?", "sentences": 
 KEPT: dict[Problem, str] = {"words": "ten words", "sentences": "one sentence"}
 NETWORKS: dict[Problem, str] = {"words": "word network", "sentences": "hierarchical LSTM"}
 _ABOUT_WORDS = (
-    "Of each method's first seed, frequent ones first. Filler: how many of them are in scikit-learn's list of "
-    "English stop words, without no and not; the mean over seeds."
+    "Of each method's first seed, frequent ones first. Filler: how many of them are in scikit-learn's list "
+    "of English stop words, without no and not; the mean over seeds."
 )
 SHOWN = ("l2x", "paper", "taylor")
 
