@@ -128,7 +128,7 @@ class SentenceSelector(ReadsFirst):
 def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
     """Our selector, or the paper's."""
     if paper:
-        refuse_told(options)
+        refuse_told(options.pop("told", 0))
         return PaperSentenceSelector(vocabulary, **options)
     return SentenceSelector(vocabulary, outputs, **options)
 

@@ -166,7 +166,7 @@ class WordSelector(ReadsFirst):
     """w_θ: ids (n, length) -> (n, length) importance scores; our recipe's.
 
     It reads the text as a predictor does and scores every word, with its neighbours, conditioned on a summary
-    of the text, on the predicted answer, and on the model's own where it is told (`told` numbers).
+    of the text and on the predicted answer.
     """
 
     reader: WordPredictor
@@ -180,7 +180,6 @@ class WordSelector(ReadsFirst):
         filters: int = 250,
         hidden: int = 64,
         gain: float = 3.0,
-        told: int = 0,
         vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
@@ -196,34 +195,67 @@ class WordSelector(ReadsFirst):
         )
         self.word = nn.Linear(filters, hidden)
         self.text = nn.Linear(filters + outputs, hidden, bias=False)
-        self.told = nn.Linear(told, hidden, bias=False) if told else None
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
     @in_chunks
-    def forward(self, ids: Tensor, *told: Tensor) -> Tensor:
+    def forward(self, ids: Tensor) -> Tensor:
         reader = self.reader
         assert reader.convolution is not None
         windows = reader.convolution(reader.embedding(ids), ids != PAD)
         text = reader.hidden(torch.relu(windows.maximum()))
         context = self.text(torch.cat([text, reader.answer(text)], dim=1))
-        if self.told is not None:
-            context = context + self.told(*told)
         words = self.word(torch.relu(windows.values)) + context[windows.rows]  # (m, hidden)
         nowhere = torch.zeros(ids.shape, device=ids.device)  # padding, which is never selected
         return nowhere.masked_scatter(windows.live, self.score(torch.relu(words)))
 
 
-def word_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
-    """Our selector, or the paper's."""
+class ToldWordSelector(nn.Module):
+    """w_θ: ids (n, length) and the model's answer (n, told) -> (n, length) importance scores.
+
+    What the model says need not be read off the text: every word, with its neighbours, is scored given the
+    answer alone.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        told: int,
+        *,
+        width: int = 50,
+        hidden: int = 64,
+        gain: float = 3.0,
+        vectors: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
+        self.convolution = WindowConvolution(width, hidden)
+        self.told = nn.Linear(told, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1)
+        nn.init.zeros_(self.score.weight)
+
+    @in_chunks
+    def forward(self, ids: Tensor, told: Tensor) -> Tensor:
+        windows = self.convolution(self.embedding(ids), ids != PAD)
+        words = windows.values + self.told(told)[windows.rows]  # (m, hidden)
+        nowhere = torch.zeros(ids.shape, device=ids.device)  # padding, which is never selected
+        return nowhere.masked_scatter(windows.live, self.score(torch.relu(words)))
+
+
+def word_selector(
+    vocabulary: int, outputs: int, *, paper: bool = False, told: int = 0, **options: Any
+) -> nn.Module:
+    """Our selector, the one that is told the model's answer, or the paper's."""
     if paper:
-        refuse_told(options)
+        refuse_told(told)
         return PaperWordSelector(vocabulary, **options)
+    if told:
+        return ToldWordSelector(vocabulary, told, **options)
     return WordSelector(vocabulary, outputs, **options)
 
 
-def refuse_told(options: dict[str, Any]) -> None:
-    if options.get("told"):
+def refuse_told(told: int) -> None:
+    if told:
         raise InputError("The paper's selector reads the text alone; leave sees_answer=True out.")
 
 
