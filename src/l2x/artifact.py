@@ -137,7 +137,10 @@ def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit."""
+    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit; a
+    predictor of words looked at windows of them unless told otherwise."""
+    if settings["view"]["name"] == "Words" and settings["predictor"] != "custom":
+        settings = settings | {"predictor": {"pooling": "window"} | (settings["predictor"] or {})}
     return {"answer": "distribution", "sees_answer": False, "queries": None, "queries_limit": None} | settings
 
 

@@ -125,7 +125,8 @@ class WordPredictor(nn.Module):
     """g_α: ids and the mask, which multiplies their embeddings, -> (n, outputs) logits or means.
 
     `pooling="average"` is the paper's: embedding, average of the selected, a dense layer of 250. "window"
-    has a convolution with max-pooling in place of the average, as word networks have.
+    has a convolution with max-pooling in place of the average, as word networks have; it sees neighbours and
+    costs more.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class WordPredictor(nn.Module):
         *,
         width: int = 50,
         hidden: int = 250,
-        pooling: Literal["window", "average"] = "window",
+        pooling: Literal["window", "average"] = "average",
         gain: float = 3.0,
         sees_mask: bool = True,
         vectors: Tensor | None = None,
