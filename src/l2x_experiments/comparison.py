@@ -15,10 +15,11 @@ import numpy as np
 
 from l2x.blackbox import as_black_box
 from l2x.data import ask
-from l2x.evaluation import mask_only_accuracy, posthoc_accuracy
+from l2x.evaluation import mask_only_accuracy, posthoc_accuracy, selected_words
 from l2x.evaluation.agreement import masked_answers
 from l2x.explanation import Explanation
 from l2x.features.view import View
+from l2x.features.words import Words
 from l2x.foundations.arrays import Array
 from l2x_experiments.black_boxes.training import Trained
 from l2x_experiments.contenders import CONTENDERS, Cost, learned
@@ -35,6 +36,8 @@ METHODS = (*OURS, "paper", "random", "search", "taylor", "deeplift", "lime", "ke
 SEEDED = (*OURS, "paper", "random")
 # Training inputs whose selections teach the mask-only predictor.
 MASK_ROWS = 8000
+# Words selected most often that a record keeps.
+COMMON_WORDS = 20
 
 
 @dataclass(kw_only=True)
@@ -185,6 +188,7 @@ def measure(setting: Comparison, method: str, seed: int) -> Record:
         "example_rows": shown.tolist(),
         "examples": explanation.indices[shown].tolist(),
         "example_answers": answers[shown].tolist(),
+        "common_words": common_words(explanation),
         "items": items(setting, explanation[: setting.items], responses) if seed == 0 else None,
     } | measured_here()
 
@@ -205,6 +209,13 @@ def items(setting: Comparison, explanation: Explanation, responses: Array) -> Re
     return {"selections": [indices[selected].tolist() for indices, selected in pairs]} | {
         name: "".join(map(str, outputs.argmax(axis=1))) for name, outputs in classes.items()
     }
+
+
+def common_words(explanation: Explanation) -> list[str] | None:
+    """The words selected most often, where words are selected."""
+    if not isinstance(explanation.view, Words):
+        return None
+    return [word for word, _ in selected_words(explanation).most_common(COMMON_WORDS)]
 
 
 def ranked(explanation: Explanation) -> Explanation:

@@ -66,8 +66,8 @@ def papers(**options: Any) -> Learn:
 
     def learn(setting: Setting, seed: int) -> Explains:
         explainer = l2x.Explainer.paper(
-            setting.black_box, setting.k, features=setting.features, training=setting.plans.paper, seed=seed,
-            **options,
+            setting.black_box, setting.k, features=setting.paper_features or setting.features,
+            training=setting.plans.paper, seed=seed, **options,
         )  # fmt: skip
         return explainer.fit(setting.train)
 

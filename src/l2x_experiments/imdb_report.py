@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from l2x.datasets.imdb import imdb
+from l2x.evaluation import filler
 from l2x.plots.report import SafeHtml
 from l2x.plots.texts import verdict_table
 from l2x_experiments.black_boxes.reviews import Problem
@@ -11,6 +14,7 @@ from l2x_experiments.contenders import LABELS
 from l2x_experiments.imdb import VIEWS
 from l2x_experiments.records import Record, Records
 from l2x_experiments.report import Report
+from l2x_experiments.tables import Table, name_of
 
 # In the paper's Table 3 and, for the methods it is compared with, in comments of its source.
 PRINTED: dict[Problem, dict[str, float]] = {
@@ -20,6 +24,10 @@ PRINTED: dict[Problem, dict[str, float]] = {
 TITLES: dict[Problem, str] = {"words": "Which ten words decided?", "sentences": "Which sentence decided?"}
 KEPT: dict[Problem, str] = {"words": "ten words", "sentences": "one sentence"}
 NETWORKS: dict[Problem, str] = {"words": "word network", "sentences": "hierarchical LSTM"}
+_ABOUT_WORDS = (
+    "Of each method's first seed, frequent ones first. Filler: how many of them are in scikit-learn's list "
+    "of English stop words, without no and not; the mean over seeds."
+)
 SHOWN = ("l2x", "paper", "taylor")
 
 
@@ -47,10 +55,32 @@ def report(records: Records) -> Report:
         figures={"": figure},
         caption=methods.caption(),
     )
+    if words := words_table(methods):
+        page.add("The words selected most often", [_ABOUT_WORDS], table=words)
     for record in with_examples(records, SHOWN):
         heading = f"What was selected: {LABELS[record['method']]}"
         page.add(heading, html=SafeHtml(example_table(record, problem)))
     return page
+
+
+def words_table(methods: Methods) -> Table | None:
+    """The words that each contender selected most often, and how many of them are filler; None where no
+    record tells."""
+    groups = [
+        told
+        for group in methods.groups.values()
+        if (told := Records(r for r in group if r.get("common_words")))
+    ]
+    if not groups:
+        return None
+    return Table.of(
+        groups,
+        {
+            "method": name_of("method", LABELS),
+            "filler": lambda group: f"{np.mean([len(filler(r['common_words'])) for r in group]):.3g}",
+            "most often": lambda group: ", ".join(group[0]["common_words"]),
+        },
+    )
 
 
 def _about(methods: Methods, problem: Problem) -> str:
