@@ -65,9 +65,12 @@ def papers(*, to_the_letter: bool = False) -> Learn:
     """The paper's recipe, as its authors ran it or as its text has it."""
 
     def learn(setting: Setting, seed: int) -> Explains:
+        view, plan = setting.paper_features, setting.plans.paper
+        if to_the_letter:
+            view, plan = setting.letter_features, setting.plans.letter
         explainer = l2x.Explainer.paper(
-            setting.black_box, setting.k, features=setting.features, to_the_letter=to_the_letter,
-            training=setting.plans.letter if to_the_letter else setting.plans.paper, seed=seed,
+            setting.black_box, setting.k, features=view or setting.features, to_the_letter=to_the_letter,
+            training=plan, seed=seed,
         )  # fmt: skip
         if not to_the_letter:
             for network in ("selector", "predictor"):
@@ -133,6 +136,7 @@ def by_marginal(setting: Setting, seed: int) -> Explains:
 CONTENDERS: dict[str, Contender] = {
     "search": Contender("search per input", search, "search"),
     "l2x": Contender("l2x", ours()),
+    "l2x-told": Contender("l2x, told the answer", ours(sees_answer=True, answer="class")),
     "l2x-model": Contender("l2x, value = model", ours(value="model")),
     "l2x-surrogate": Contender("l2x, value = surrogate", ours(value="surrogate")),
     "paper": Contender("L2X, paper", papers()),
