@@ -130,6 +130,7 @@ def by_marginal(setting: Setting, seed: int) -> Explains:
 CONTENDERS: dict[str, Contender] = {
     "search": Contender("search per input", search, "search"),
     "l2x": Contender("l2x", ours()),
+    "l2x-told": Contender("l2x, told the answer", ours(sees_answer=True, answer="class")),
     "l2x-model": Contender("l2x, value = model", ours(value="model")),
     "l2x-surrogate": Contender("l2x, value = surrogate", ours(value="surrogate")),
     "paper": Contender("L2X, paper", papers()),

@@ -33,6 +33,8 @@ WITHOUT = ("deeplift", "deeplift-absolute", "lime-absolute", "kernel_shap-absolu
 SHARES = (0.72, 0.2)
 # Short test reviews whose selections are kept for the page: this many of each truth with each answer.
 EXAMPLES, SHORT = 2, 900
+# First test reviews whose selections are kept for `l2x reproduce human`: the paper asked people about 500.
+ITEMS = 500
 # The LSTMs answer ten times more slowly than the word network, and their gradients take ten times as long as
 # their answers: fewer reviews for contenders that need many answers, or gradients.
 LSTM_SLOWER, LSTM_GRADIENTS = 10, (4000, 2000)
@@ -95,6 +97,7 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         test=shown,
         labels=test.y,
         examples=example_rows(test, answers),
+        items=ITEMS,
         paper_features=plain,
     )
     if problem == "sentences":
