@@ -25,6 +25,7 @@ from l2x.features.view import View
 from l2x.features.words import Words
 from l2x.fitting import fit_probe
 from l2x.foundations.arrays import Array
+from l2x.networks.recipe import Options
 from l2x.training import Run
 from l2x_experiments.black_boxes.training import Trained
 from l2x_experiments.contenders import CONTENDERS, Cost, learned
@@ -122,6 +123,8 @@ def compare(
     X: Any,
     view_of: Callable[[Any], View],
     *,
+    judge_view: View | None = None,
+    judge_options: Options | None = None,
     shares: tuple[float, float],
     k: int,
     classes: int,
@@ -130,7 +133,7 @@ def compare(
     **others: Any,
 ) -> Comparison:
     """The setting of a network and its inputs. Explainers learn from the first of the `shares` of X, the
-    judge from the second, and the rest is for choosing. `about` has the options of the view; `others` are
+    judge from the second, and the rest is for choosing; it may read them by a view of its own. `about` has the options of the view; `others` are
     fields that need no work here."""
     black_box = as_black_box(trained.network, logits=True)
     first = round(shares[0] * len(X))
@@ -139,8 +142,9 @@ def compare(
     plans, search, sampling = budget.plans(view), budget.search_rows, budget.sampling_rows
     key = {"model": trained.key, **about}
     judge = cached_judge(
-        name, key, black_box, view_of(for_judge), for_judge, k=k, classes=classes, plan=plans.ours
-    )
+        name, key, black_box, judge_view or view_of(for_judge), for_judge,
+        k=k, classes=classes, plan=plans.ours, options=judge_options or {},
+    )  # fmt: skip
     return Comparison(
         **others,
         black_box=black_box,

@@ -36,6 +36,7 @@ def test_networks_take_the_options_of_every_recipe(kind: str) -> None:
     for paper in (recipes.paper, recipes.letter):
         theirs, _ = build(kind, paper)
         assert sum(p.numel() for p in mine.parameters()) != sum(p.numel() for p in theirs.parameters())
+        assert recipes.ours.predictor != paper.predictor
 
 
 @pytest.mark.parametrize("kind", RECIPES)
