@@ -101,3 +101,12 @@ def test_numbers_are_means_with_their_spread() -> None:
     likelihood = likelihood_of(black_box, answers)
     assert isinstance(likelihood, Gaussian)
     assert likelihood.scale == pytest.approx(answers.std(axis=0))
+
+
+def test_responses_of_a_model_of_logits_may_be_probabilities() -> None:
+    """They are not taken for logits, and logits are."""
+    logits = np.array([[0.0, 2.0], [1.0, -1.0]])
+    black_box = l2x.as_black_box(lambda X: logits, logits=True)
+    p = black_box(np.zeros((2, 1)))
+    for given in (p, logits):
+        assert np.allclose(checked_responses(given, 2, black_box), p)
