@@ -108,11 +108,20 @@ class TrainingRows:
     likelihood: Likelihood
     black_box: BlackBox
     asked_before: int  # the black box's counter before this fit
-    seconds_per_row: float  # that the black box took for an answer
+    seconds_per_row: float | None  # that the black box took for an answer; None where it was not asked
 
     @property
     def view(self) -> View:
         return self.train.view
+
+    def timed(self) -> float:
+        """Seconds that the black box takes for an answer, by asking about some rows if none was asked."""
+        if self.seconds_per_row is not None:
+            return self.seconds_per_row
+        some = self.view.take(self.train.raw, slice(TIMED_ROWS))
+        started = time.perf_counter()
+        ask(self.black_box, self.view, some, progress=False)
+        return (time.perf_counter() - started) / len(some)
 
     @property
     def asked(self) -> int:
@@ -141,10 +150,8 @@ def prepare(
         answers = ask(black_box, view, X, progress=run.plan.progress)
     else:
         answers = checked_responses(responses, len(X), black_box)
-        if keep_raw:  # how long does an answer take?
-            ask(black_box, view, view.take(X, slice(TIMED_ROWS)), progress=False)
     asked = black_box.rows - before
-    seconds_per_row = (time.perf_counter() - started) / asked if asked else 0.0
+    seconds_per_row = (time.perf_counter() - started) / asked if asked else None
     likelihood = likelihood_of(black_box, answers)
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))
