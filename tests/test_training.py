@@ -88,7 +88,7 @@ def test_the_last_weights_are_kept_whatever_held_out_rows_say() -> None:
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
 def test_l2_is_part_of_what_is_minimised(optimizer: str) -> None:
     """(w - 3)² + w²/2 is least at 2; the bias, which has no penalty, at 3."""
-    network, _ = parabola(optimizer=optimizer, l2=0.5, schedule="cosine")
+    network, _ = parabola(optimizer=optimizer, l2=0.5, choose="last")
     assert network.weight.item() == pytest.approx(2, abs=0.1)
     bias = nn.Linear(1, 1)
     optimise(

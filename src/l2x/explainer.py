@@ -227,10 +227,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _limit(self, value: Value, selector: nn.Module, data: TrainingRows, run: Run) -> Limit:
         """How much the black box may be asked while the selector, and its reader, learn."""
+        if not value.asks_model:
+            return Limit(0, 1, "the value does not ask")
         calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
         if isinstance(selector, ReadsFirst):
             calls += run.plan.value.steps + run.plan.evaluations
-        limit = Limit.of(self.queries, data.seconds_per_row, calls)
+        limit = Limit.of(self.queries, data.timed, calls)
         if isinstance(value, Model) and limit.per_call < 1:
             raise InputError(
                 f"value='model' learns from the model's answers to masked rows, and {limit.rows:,} of them "
@@ -249,8 +251,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k : how many features; default the explainer's own
         answers : what the model says of X, for an explainer with `sees_answer=True`: an array or frame of
             class probabilities (n, classes), or of means; default: the model is asked
-        keep : as many features as a row needs, and k at most, so that this share of the information is kept
-            on average, as held-out rows had it; `explanation.sizes` has their numbers
+        keep : as many features as a row needs, k at most: on average this share of what the k features tell
+            is kept, as learned on held-out rows; `explanation.sizes` has their numbers
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
         the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a

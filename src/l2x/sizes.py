@@ -29,10 +29,10 @@ SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 
 @dataclass(frozen=True)
 class Cuts:
-    """How far a score must stand above its row's mean to be kept, for each share of the information.
+    """How far a score must stand above its row's mean to be kept, for each share of what k features tell.
 
     shares : rising
-    above : the cut for each of them; LOWEST where even k features keep less
+    above : the cut for each of them; LOWEST, all features, where no cut keeps as much
     """
 
     shares: tuple[float, ...]
@@ -54,14 +54,15 @@ def learn_cuts(scores: Array, k: int, q: Q, rows: Rows) -> Cuts:
     """What q loses on these held-out rows, whose scores (n, d) are given, at every cut.
 
     What a subset tells of a row is what q says of it: KL(q(.|x) || q(.|x_S)) is lost without the rest, and
-    all of KL(q(.|x) || q(.)) when nothing is selected.
+    all of KL(q(.|x) || q(.)) when nothing is selected. Shares are of what the k features together keep.
     """
     order, lost = best(scores, k), _lost(scores, k, q, rows)
     candidates = np.unique(np.quantile(_above_mean(scores, order), np.linspace(0, 1, TRIED)))[::-1]
-    kept = np.array(
+    still_lost = np.array(
         [np.take_along_axis(lost, sizes(scores, order, cut)[:, None], axis=1).mean() for cut in candidates]
     )
-    share = np.maximum.accumulate(1 - kept / max(lost[:, 0].mean(), 1e-12))
+    told_by_all = max(lost[:, 0].mean() - lost[:, k].mean(), 1e-12)
+    share = np.maximum.accumulate((lost[:, 0].mean() - still_lost) / told_by_all)
     first = np.searchsorted(share, SHARES)
     above = [float(candidates[i]) if i < len(candidates) else LOWEST for i in first]
     return Cuts(SHARES, tuple(above))

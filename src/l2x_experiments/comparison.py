@@ -133,8 +133,8 @@ def compare(
     **others: Any,
 ) -> Comparison:
     """The setting of a network and its inputs. Explainers learn from the first of the `shares` of X, the
-    judge from the second, and the rest is for choosing; it may read them by a view of its own. `about` has the options of the view; `others` are
-    fields that need no work here."""
+    judge from the second, which it may read by a view of its own, and the rest is for choosing. `about` has
+    the options of the view; `others` are fields that need no work here."""
     black_box = as_black_box(trained.network, logits=True)
     first = round(shares[0] * len(X))
     second = first + round(shares[1] * len(X))

@@ -37,9 +37,9 @@ class Recipe:
     """
 
     plan: TrainingPlan = field(default_factory=TrainingPlan)
-    answer: Answer = "distribution"
     selector: Options = field(default_factory=dict)
     predictor: Options = field(default_factory=dict)
+    answer: Answer = "distribution"
     temperature: float = 0.1
     divide_by_k: bool = False
 

@@ -329,5 +329,5 @@ class PaperWordSelector(nn.Module):
         nothing = torch.zeros(len(ids), len(common), device=ids.device)
         whole = self.whole(nothing.scatter_reduce(0, rows[:, None].expand(-1, len(common)), common.T, "amax"))
         joined = layer(self.joined, torch.cat([around, whole[rows].T * live]))
-        scores = self.score(self.dropout(joined)[None]).flatten()
+        scores = self.score(self.dropout(joined)[None]).flatten() * live
         return torch.zeros(spaced.shape, device=ids.device).masked_scatter(kept, scores)[:, :-1]
