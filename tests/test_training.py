@@ -103,6 +103,25 @@ def test_l2_is_part_of_what_is_minimised(optimizer: str) -> None:
     assert bias.bias.item() == pytest.approx(3, abs=0.1)
 
 
+def test_l2_leaves_alone_what_a_module_lists() -> None:
+    class Free(nn.Linear):
+        @property
+        def without_l2(self) -> list[nn.Parameter]:
+            return [self.weight]
+
+    network = Free(1, 1, bias=False)
+    optimise(
+        network,
+        lambda index, progress: -(network.weight - 3).square().sum(),
+        lambda candidate: -(candidate.weight.detach() - 3).square().flatten(),
+        phase=Phase(400, 0.1, l2=0.5, choose="last"),
+        n=10,
+        label="test",
+        run=Run.begin(TrainingPlan(progress=False), seed=0),
+    )
+    assert network.weight.item() == pytest.approx(3, abs=0.1)
+
+
 def test_averages_include_buffers() -> None:
     network = nn.BatchNorm1d(2)
     average = WeightAverage(network, 0.5)

@@ -40,7 +40,8 @@ class Phase:
     choose : which weights to keep: those of the "best" evaluation on held-out rows; the "latest" that is
         not noticeably worse: by one standard error (paired over rows) or NOTICEABLE nats, whichever is less;
         or the "last", whatever held-out rows say
-    l2 : weight of the sum of squares of all matrices and filters in what is minimised, as Keras has it
+    l2 : weight of the sum of squares of all matrices and filters in what is minimised, as Keras has it; those
+        that a module lists as `without_l2` are left alone
     """
 
     steps: int
@@ -243,12 +244,15 @@ def _minibatches(n: int, phase: Phase, generator: torch.Generator) -> Iterator[T
 
 def _optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
     learning = [p for p in network.parameters() if p.requires_grad]
-    # The derivative of a square is twice the weight; biases and scales of normalisation are left alone.
     parameters: Any = learning
     if phase.l2:
+        free = {id(p) for module in network.modules() for p in getattr(module, "without_l2", ())}
+        # Biases and scales of normalisation are left alone. The derivative of a square is twice the weight.
+        penalised = [p for p in learning if p.ndim > 1 and id(p) not in free]
+        known = set(map(id, penalised))
         parameters = [
-            {"params": [p for p in learning if p.ndim > 1], "weight_decay": 2 * phase.l2},
-            {"params": [p for p in learning if p.ndim <= 1]},
+            {"params": penalised, "weight_decay": 2 * phase.l2},
+            {"params": [p for p in learning if id(p) not in known]},
         ]
     if phase.optimizer == "rmsprop":
         # TensorFlow's defaults, which the paper used; torch's own are alpha = 0.99 and eps = 1e-8.

@@ -37,7 +37,7 @@ def perceptron(sizes: Sequence[int], activation: str, *, normalise: bool = False
     for fan_in, fan_out in pairwise(sizes[:-1]):
         layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
         layers += [nn.BatchNorm1d(fan_out)] if normalise else []
-    return nn.Sequential(*layers, nn.Linear(*sizes[-2:]))
+    return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
 
 class TableInput(nn.Module):
@@ -116,6 +116,13 @@ class ColumnSelector(nn.Module):
             assert isinstance(last, nn.Linear)
             nn.init.zeros_(last.weight)
             last.bias.requires_grad_(False).zero_()  # `prior` takes its place
+
+    @property
+    def without_l2(self) -> list[nn.Parameter]:
+        """The layer that scores has no penalty in the authors' code: it may become certain."""
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        return [last.weight]
 
     def forward(self, x: Tensor, told: Tensor | None = None) -> Tensor:
         x = x if self.inputs is None else self.inputs(x)
