@@ -186,3 +186,11 @@ def test_module_uses_no_pickle() -> None:
     source = Path(artifact.__file__).read_text()
     assert "torch.load" not in source
     assert "import pickle" not in source
+
+
+@pytest.mark.parametrize("path", [None, 5, b"a.l2x"])
+def test_what_is_no_path(fitted: l2x.Explainer, path: object) -> None:
+    with pytest.raises(l2x.InputError, match=r"Expected the path of a file, such as 'churn.l2x', got"):
+        l2x.load(path)
+    with pytest.raises(l2x.InputError, match="Expected the path of a file"):
+        fitted.save(path)

@@ -11,6 +11,7 @@ from torch import nn
 from toy_models import first_column
 
 import l2x
+from l2x.errors import InputError
 from l2x.training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
 
 
@@ -106,3 +107,14 @@ def test_fits_in_threads_are_those_one_after_the_other() -> None:
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(scores, range(6)))
     assert all(np.array_equal(one, scores(0)) for one in found)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 2.5, "a", True])
+def test_steps_that_are_none(steps: object) -> None:
+    for phase in ("value", "selector"):
+        with pytest.raises(InputError, match=r"steps is .*; a phase needs a whole number of at least 1"):
+            TrainingPlan().with_steps(**{phase: steps})
+    with pytest.raises(InputError, match="batch_size is 0"):
+        Phase(1, 1e-3, batch_size=0)
+    with pytest.raises(InputError, match="learning_rate is -1"):
+        Phase(1, -1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,13 @@ from torch import nn
 from l2x._version import __version__
 from l2x.conditional import FittedQ
 from l2x.errors import ArtifactError, InputError
-from l2x.explainer import Explainer, pick_device
+from l2x.explainer import Explainer
 from l2x.features import View  # which brings all views, so that they are known by name
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
-from l2x.training import Phase, TrainingPlan
+from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
 FORMAT = 2
@@ -39,7 +40,7 @@ FORMAT = 2
 
 def save(explainer: Explainer, path: str | Path) -> Path:
     """Write the fitted explainer; an older file at `path` stays intact until the new one is complete."""
-    return write_atomically(path, as_bytes(explainer))
+    return write_atomically(_as_path(path), as_bytes(explainer))
 
 
 def as_bytes(explainer: Explainer) -> bytes:
@@ -85,7 +86,7 @@ def load(
     `model` is only needed to score or to fit again; `selector` and `predictor` if they were your own modules.
     A view, value or sampler of your own is found by its name, once its module is imported.
     """
-    settings, tensors = _read(Path(path))
+    settings, tensors = _read(_as_path(path))
     given = {"selector": selector, "predictor": predictor}
     try:
         return _rebuild(settings, tensors, model, given, device)
@@ -95,6 +96,12 @@ def load(
         raise ArtifactError(
             f"'{path}' does not hold a complete explainer ({type(error).__name__}: {error})."
         ) from error
+
+
+def _as_path(given: Any) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(f"Expected the path of a file, such as 'churn.l2x', got {given!r}.")
+    return Path(given)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -30,7 +30,7 @@ from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Gaussian, Likelihood
 from l2x.networks.recipe import Options
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
-from l2x.training import Run, TrainingPlan
+from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Value, as_value, check_compatible
 
 
@@ -125,11 +125,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         black_box, value, sampler = self._black_box(), as_value(self.value), self.sampler or PlackettLuce()
         check_compatible(value, sampler)
         features = self.features or Columns()
+        run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         if isinstance(X, str | Path):
             X = read_training_rows(
-                Table(Path(X)), features, known=black_box.columns, rows=rows, seed=self.seed
+                Table(Path(X)), features, known=black_box.columns, rows=rows, seed=run.seed
             )
-        run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         data = prepare(
             black_box, clone(features).fit(X), X, responses,
             k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
@@ -196,11 +196,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return np.asarray(self.features_.names_, dtype=object)
 
-    def attribute(self, inputs: Tensor, target: Any = None) -> Tensor:
-        """As captum's methods have it: a tensor like `inputs`, positive where something was selected (how far
-        above the rest), zero elsewhere. What is explained is the whole answer: `target` is ignored."""
+    def attribute(self, inputs: Any, target: Any = None) -> Any:
+        """As captum's methods have it: a tensor like `inputs` (in a tuple, if that came in one), positive
+        where something was selected (how far above the rest), zero elsewhere. What is explained is the whole
+        answer: `target` is ignored."""
         from l2x.interop import attribution
 
+        if isinstance(inputs, tuple) and len(inputs) == 1:  # as captum's metrics hand tensors on
+            return (self.attribute(inputs[0], target),)
         if not isinstance(inputs, Tensor):
             kind = type(inputs).__name__
             raise InputError(f"attribute takes a tensor, as captum's methods do, not a {kind}; use explain.")
@@ -271,9 +274,3 @@ def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:
         most = sorted(unseen.items(), key=lambda item: -item[1])
         counts = some([f"{name} ({count:,} rows)" for name, count in most])
         warnings.warn(f"Categories that the training rows did not have: {counts}.", stacklevel=stacklevel)
-
-
-def pick_device(name: str) -> torch.device:
-    if name != "auto":
-        return torch.device(name)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

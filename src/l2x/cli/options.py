@@ -40,4 +40,4 @@ OtherK = Annotated[
     int | None, typer.Option("--k", help="How many features to select; by default as many as in fitting.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing unless something fails.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed and data give the same result.")]

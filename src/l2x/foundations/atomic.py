@@ -66,7 +66,8 @@ def _temporary(path: Path, folder: Path | None = None) -> IO[bytes]:
 
 
 def _cannot_write(path: Path, error: OSError) -> WriteError:
-    reason = error.strerror or str(error)
+    # pyarrow's errors hold a number, too, but put it into words of their own.
+    reason = os.strerror(error.errno) if error.errno else str(error)
     if isinstance(error, FileNotFoundError):
         reason = f"there is no folder '{path.parent}'"
     return WriteError(f"Cannot write '{path}': {reason}. What was there before is unchanged.")

@@ -126,7 +126,7 @@ def explain_table(
     except (KeyboardInterrupt, WriteError) as stop:
         if not journal.folder.exists():
             raise
-        kept = f"{done:,} explained rows are kept in '{journal.folder}'; start the same again to resume."
+        kept = f"{done:,} explained rows are kept in '{journal.folder}'; run the same again to resume."
         raise type(stop)(f"{stop} {kept}".strip()) from stop
     warn_unseen(unseen)
     return done
