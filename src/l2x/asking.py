@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
+from l2x.foundations.numbers import is_whole
 
 # Answers that are kept: some megabytes for a few classes. A new answer takes the place of an old one.
 SLOTS = 1 << 19
@@ -34,7 +34,7 @@ class Limit:
     def of(cls, queries: int | None, seconds_per_row: float, calls: int) -> Limit:
         """As the user has it, or as many as the black box answers in some minutes."""
         if queries is not None:
-            if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
+            if not is_whole(queries, least=0):
                 raise InputError(f"queries is {queries!r}; expected a number of rows, 0 or more, or None.")
             return cls(queries, calls, f"queries={queries:,}")
         rows = int(PATIENCE / max(seconds_per_row, 1e-9))

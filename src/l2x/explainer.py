@@ -33,14 +33,9 @@ from l2x.foundations.progress import say
 from l2x.likelihood import Gaussian, Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
-<<<<<<< HEAD
-from l2x.training import Run, TrainingPlan, pick_device
-from l2x.values import Ingredients, Value, as_value, check_compatible
-=======
 from l2x.sizes import shortened
-from l2x.training import Run, TrainingPlan
+from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
->>>>>>> main
 
 
 @dataclass(eq=False, repr=False)
