@@ -94,7 +94,7 @@ def load(
     given = {"selector": selector, "predictor": predictor}
     try:
         return _rebuild(settings, tensors, model, given, device)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         if isinstance(error, InputError | ArtifactError):
             raise
         raise ArtifactError(
@@ -119,7 +119,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         length = int.from_bytes(content[:8], "little")
         header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["l2x"])
         version, settings, checksum = int(header["format"]), header["explainer"], header["sha256"]
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise ArtifactError(f"'{path}' is not an l2x explainer, or is truncated ({error}).") from error
     if version > FORMAT:
         raise ArtifactError(
@@ -179,11 +179,12 @@ def _rebuild(
     likelihood = _built(Likelihood, settings["likelihood"])
     black_box = None if model is None else explainer._black_box()
     target = pick_device(device)
-    _check_module("selector", networks["selector"])
+    for which in ("selector", "predictor"):
+        if _part(which, tensors):
+            _check_module(which, networks[which])
+    _check_sizes(explainer, view, likelihood, tensors)
     explainer.selector_ = _with_weights(explainer._build_selector(view, likelihood), "selector", tensors)
     explainer.selector_.to(target)
-    if _part("predictor", tensors):
-        _check_module("predictor", networks["predictor"])
     q = explainer._build_q(view, likelihood, black_box, target)
     for name, network in q.networks.items():
         _with_weights(network, name, tensors)
@@ -193,6 +194,24 @@ def _rebuild(
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
     return explainer
+
+
+def _check_sizes(explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]) -> None:
+    """Compare the networks that the settings declare with the tensors that there are, before any of them
+    takes memory: a small file may declare ten million outputs. torch's "meta" device has shapes and no
+    numbers."""
+    with torch.device("meta"):
+        declared = {"selector": explainer._build_selector(view, likelihood)}
+        declared |= explainer._build_q(view, likelihood, None, torch.device("meta")).networks
+    for name, network in declared.items():
+        expected = {key: tuple(tensor.shape) for key, tensor in network.state_dict().items()}
+        found = {key: array.shape for key, array in _part(name, tensors).items()}
+        for key in sorted(expected.keys() | found.keys()):
+            if expected.get(key) != found.get(key):
+                raise ArtifactError(
+                    f"The file declares a {name} with {expected.get(key, 'nothing')} at '{key}' and holds "
+                    f"{found.get(key, 'nothing')} there: it was not written by l2x, or it was changed."
+                )
 
 
 def _named(thing: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from l2x.errors import InputError, some
+from l2x.errors import ArtifactError, InputError, some
 from l2x.features.categories import Levels
 from l2x.features.cells import Cells
 from l2x.features.frames import column_index, is_categorical, native
@@ -212,7 +212,7 @@ class Columns(View):
         expected |= {"edges": (self.bins + 1, columns - categories)}
         for name, shape in expected.items():
             if arrays[name].shape != shape:
-                raise InputError(f"view.{name} has the shape {arrays[name].shape}; expected {shape}.")
+                raise ArtifactError(f"view.{name} has the shape {arrays[name].shape}; expected {shape}.")
 
     def _set_names(self, columns: list[str], known: bool) -> None:
         """The columns' names, whether a frame brought them, and the features that the columns make up."""

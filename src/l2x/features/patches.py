@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from torch import Tensor, nn
 
-from l2x.errors import InputError
+from l2x.errors import ArtifactError, InputError
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
 from l2x.foundations.numbers import is_whole
@@ -117,7 +117,7 @@ class Patches(View):
         self._check_options()
         shape = tuple(learned["image_shape"])
         if arrays["mean"].shape != shape:  # before anything of that size is made
-            raise InputError(f"The mean image has shape {arrays['mean'].shape}, the images {shape}.")
+            raise ArtifactError(f"The mean image has shape {arrays['mean'].shape}, the images {shape}.")
         self._set_shape(shape)
         self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
         return self
