@@ -26,6 +26,7 @@ from torch import nn
 from l2x._version import __version__
 from l2x.conditional import FittedQ
 from l2x.errors import ArtifactError, InputError
+from l2x.evaluation.self_check import SelfCheck
 from l2x.explainer import Explainer
 from l2x.features import View  # which brings all views, so that they are known by name
 from l2x.foundations.arrays import Array
@@ -71,6 +72,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
         "fit_seconds": explainer.fit_seconds_,
+        "check": None if explainer.check_ is None else explainer.check_.to_dict(),
     }
     settings = json.loads(json.dumps(settings, default=_plain))
     header = {"format": FORMAT, "sha256": _checksum(settings, tensors), "explainer": settings}
@@ -193,6 +195,7 @@ def _rebuild(
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
+    explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
     return explainer
 
 

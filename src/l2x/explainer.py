@@ -37,6 +37,9 @@ from l2x.sizes import shortened
 from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
+if TYPE_CHECKING:
+    from l2x.evaluation.self_check import SelfCheck
+
 
 @dataclass(eq=False, repr=False)
 class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,6 +78,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     history_ : list of dicts, one per evaluation on held-out rows
     queries_ : the limit that `queries` stood for; the same number makes another fit repeatable
+    check_ : `SelfCheck`, what the selection keeps of held-out answers beside chance and its complement; None
+        for an explainer that was saved before there was one
     features_, selector_, q_ : the fitted view, w_θ, and the explainer's own q(y | x_S)
     n_features_in_, classes_, rows_asked_, fit_seconds_
 
@@ -174,8 +179,19 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.queries_ = limit.rows
         if value.asks_model:
             say(asked_line(data, limit), visible=run.plan.progress)
+        self._check(X, data, ask_model=responses is None and self.queries != 0, progress=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
+
+    def _check(self, X: Any, data: TrainingRows, *, ask_model: bool, progress: bool) -> None:
+        """Look at what was learned, say it in a line, and warn where it is not good."""
+        from l2x.evaluation.self_check import self_check
+
+        check = self_check(self, self.features_.check(X), data, ask_model=ask_model)
+        self.check_: SelfCheck | None = check
+        say(check.sentence, visible=progress)
+        for message in check.warnings:
+            warnings.warn(message, stacklevel=3)
 
     def _keep(self, data: TrainingRows, selector: nn.Module, q: Q, run: Run) -> None:
         """Set the fitted attributes, all at the end: a failure before leaves an earlier fit as it was."""
