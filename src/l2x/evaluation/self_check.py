@@ -141,8 +141,8 @@ class SelfCheck:
             return [
                 f"Everything but the selected features keeps more of the model's answers ({rest}) than they "
                 f"do ({kept}, {self.rows:,} held-out rows): the answers do not hang on {self.k} features, or "
-                "inputs with the rest removed are strange to the model. Try a larger k, or another removal of "
-                "the view."
+                "inputs with the rest removed are strange to the model. Try a larger k, or another removal "
+                "of the view."
             ]
         return []
 
