@@ -30,7 +30,7 @@ from l2x.files.tables import Table, read_training_rows
 from l2x.fitting import fit_reader, fit_selector
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import say
-from l2x.likelihood import Gaussian, Likelihood
+from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
 from l2x.sizes import shortened
@@ -304,12 +304,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
-        (for regression, the R² of those answers). `y` is ignored; it is there for scikit-learn."""
-        from l2x.evaluation.agreement import posthoc_accuracy, posthoc_r2
+        (for regression, the R² of those answers). A float that prints with what random features and all
+        others keep. `y` is ignored; it is there for scikit-learn."""
+        from l2x.evaluation.agreement import scored
 
-        explanation = self.explain(X)
-        measure = posthoc_r2 if isinstance(self.q_.likelihood, Gaussian) else posthoc_accuracy
-        return measure(self._black_box(), X, explanation)
+        return scored(self._black_box(), X, self.explain(X))
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""

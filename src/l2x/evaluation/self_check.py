@@ -16,7 +16,7 @@ import torch
 from l2x.conditional import FittedQ, MixedQ, ModelQ, NetworkQ
 from l2x.data import TrainingRows
 from l2x.errors import BlackBoxError
-from l2x.evaluation.agreement import masked_answers, same_class, squared_errors
+from l2x.evaluation.agreement import losses, masked_answers
 from l2x.evaluation.bootstrap import Estimate
 from l2x.evaluation.chance import random_selections
 from l2x.explanation import Explanation
@@ -200,7 +200,7 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, ask_model: b
     masks = _masks(explainer, explanation, raw, data, seed)
 
     def measure(guess: Guess) -> Kept:
-        return _kept({name: np.mean([_losses(guess(m), answers, classes) for m in some], axis=0)
+        return _kept({name: np.mean([losses(guess(m), answers, classes=classes) for m in some], axis=0)
                       for name, some in masks.items()})  # fmt: skip
 
     if ask_model:
@@ -262,24 +262,17 @@ def _one_subset(q: FittedQ, own: Array, data: TrainingRows) -> Array:
     return np.isin(np.arange(d), chosen)
 
 
-def _losses(guesses: Array, answers: Array, classes: bool) -> Array:
-    """(n,) 1 where the class is another one; or squared errors in units of the answers' variance."""
-    if classes:
-        return 1.0 - same_class(guesses, answers)
-    error, spread = squared_errors(guesses, answers)
-    return error / max(float(spread.mean()), 1e-12)
-
-
-def _kept(losses: Mapping[str, Array]) -> Kept:
-    shares = {name: float(1 - rows.mean()) for name, rows in losses.items()}
-    own = losses["selection"]
+def _kept(lost: Mapping[str, Array]) -> Kept:
+    """From what each selection loses of the answers, row by row."""
+    shares = {name: float(1 - rows.mean()) for name, rows in lost.items()}
+    own = lost["selection"]
     return Kept(
         shares["selection"],
         shares["complement"],
         shares["random"],
         shares.get("one_subset"),
-        over_chance=_paired(losses["random"] - own),
-        over_complement=_paired(losses["complement"] - own),
+        over_chance=_paired(lost["random"] - own),
+        over_complement=_paired(lost["complement"] - own),
     )
 
 
