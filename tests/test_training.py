@@ -118,3 +118,13 @@ def test_steps_that_are_none(steps: object) -> None:
         Phase(1, 1e-3, batch_size=0)
     with pytest.raises(InputError, match="learning_rate is -1"):
         Phase(1, -1)
+
+
+def test_an_early_stop_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    network = nn.Linear(1, 1)
+    phase = Phase(50, 1e-9, patience=2)
+    run = Run.begin(TrainingPlan(evaluations=50, progress=True), seed=0)
+    optimise(network, lambda index, _: network.weight.sum(), lambda _: torch.zeros(3), phase=phase, n=3,
+             label="working", run=run)  # fmt: skip
+    assert len(run.history) == 3
+    assert "stopped early (best" in capsys.readouterr().err

@@ -189,8 +189,9 @@ def optimise(
                 run.history.append(
                     {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -value}
                 )
-                advance(step, f"held-out loss {-value:.4f} (best {-best.value:.4f})")
-                if best.stale == phase.patience:
+                advance(step, f"loss {-value:.4f} (best {-best.value:.4f})")
+                if best.stale == phase.patience and step < phase.steps:
+                    advance(step, f"stopped early (best {-best.value:.4f})")
                     break
             finished = True
         except KeyboardInterrupt:

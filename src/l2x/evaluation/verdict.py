@@ -101,10 +101,8 @@ def fidelity_on(advantage: Estimate, kept: float, chance: float, complement: flo
     rest = f", and everything but the selection keeps {complement:.3f}"
     rest += ": more than it does." if complement > kept else "."
     if advantage.low > 0:
-        return (
-            "faithful",
-            f"Faithful: the model keeps more with it than with random features ({figures}, {shown}){rest}",
-        )
+        word = "Faithful: the model keeps more with it than with random features"
+        return "faithful", f"{word} ({figures}, {shown}){rest}"
     if advantage.high <= 0 or advantage.value <= 0:
         word = "NO BETTER THAN CHANCE: the model keeps no more with it than with random features"
         return "chance", f"{word} ({figures}, {shown}){rest}"
