@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+# Standard input as DATA, standard output as OUT.
+STANDARD = Path("-")
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -20,7 +23,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A .csv or .parquet file with a header, or a .txt file with one text per line.",
+        help="A .csv or .parquet file with a header, a .txt file with one text per line, or - for standard "
+        "input: CSV or JSON lines.",
         show_default=False,
     ),
 ]

@@ -123,6 +123,7 @@ def _short_warnings() -> Iterator[None]:
         say("warning:", str(message), style="bold yellow")
 
     with warnings.catch_warnings():
+        warnings.filterwarnings("default", module=r"l2x\.cli")  # addressed to whoever runs the command
         warnings.showwarning = show
         yield
 

@@ -87,7 +87,7 @@ class SelfCheck:
     rows : held-out rows that it rests on
     k, features : how many features of how many were selected
     classes : the measure is the share of rows with the same class; R² of the answers otherwise
-    varies : whether the model's answers to these rows differ at all
+    varies : whether the model's answers to training rows differ at all
     by_model : None where the model was not asked: answers were brought, `queries=0`, or it failed
     by_q : None where q is the model itself
     """
@@ -126,12 +126,12 @@ class SelfCheck:
         """What a user should know before relying on the explanations."""
         if not self.varies:
             return [
-                "The model says the same of every held-out row: there is nothing to explain. Is it the right "
+                "The model says the same of every row: there is nothing to explain. Is it the right "
                 "model, and are these the inputs that it expects?"
             ]
         if not self.checked:
             few = f"The explainer learned from too few rows to be checked: {self._reason}. Fit on more."
-            return [few] if self.rows < FEWEST_ROWS // 5 else []
+            return [few] if self.rows < 2 else []
         judges = {"the model": self.by_model, "q": self.by_q}
         at_chance = {name: kept for name, kept in judges.items() if kept and not kept.beats_chance}
         if at_chance:
@@ -161,7 +161,7 @@ class SelfCheck:
     @property
     def _reason(self) -> str:
         if not self.varies:
-            return "the model says the same of every held-out row"
+            return "the model says the same of every row"
         if self.k == self.features:
             return "every feature is selected"
         if self.rows < FEWEST_ROWS:
@@ -191,7 +191,8 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, ask_model: b
     raw = view.take(X, held.numbers)
     answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
     classes = not isinstance(q.likelihood, Gaussian) and len(set(answers.argmax(axis=1).tolist())) > 1
-    varies = bool(np.ptp(answers, axis=0).max() > 1e-6 * (1 + np.abs(answers).max()))
+    target = torch.cat([data.train.target, data.held.target]).cpu().numpy()  # one row cannot vary
+    varies = bool(np.ptp(target, axis=0).max() > 1e-6)
     check = SelfCheck(number, data.k, view.d, classes, varies)
     if not check.checked:
         return check

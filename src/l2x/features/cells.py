@@ -191,7 +191,8 @@ def _levels(X: Any, c: int, name: str, most: int) -> Levels:
         raise not_taken(name, getattr(cells.type, "extension_name", cells.type))
     levels = Levels.of(cells, most)
     if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
-        if sum(map(_is_number, levels.values)) > len(levels.values) // 2:
+        texts = sum(not _is_number(value) for value in levels.values)
+        if 0 < texts < len(levels.values) // 2:
             row, cell = first_text(column)
             raise InputError(
                 f"Row {row}, column '{name}' is {cell!r}, and most others there are numbers: correct it, or "

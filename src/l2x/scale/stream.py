@@ -146,6 +146,18 @@ def explain_table(
     return done
 
 
+def explain_batches(
+    explain: BatchExplainer, table: Table, *, batch_rows: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The explanations of every row, a batch at a time, for a reader that takes them as they come."""
+    unseen: Counter[str] = Counter()
+    for batch in explain.batches(table, batch_rows):
+        result, new = explain.explained(batch)
+        unseen.update(new)
+        yield result
+    warn_unseen(unseen)
+
+
 def _side_by_side(
     explain: BatchExplainer, batches: Iterator[pa.RecordBatch], *, first_row: int, workers: int | None
 ) -> Generator[Result, None, None]:
