@@ -248,8 +248,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_forged_headers_are_refused_before_they_take_memory(saved: Path, tmp_path: Path) -> None:
-    """With a valid checksum, each setting in turn replaced by something else: an error of ours or an explainer,
-    and never more than some megabytes (the kilobytes that the process grew by)."""
+    """With a valid checksum, some setting replaced by something else: an error of ours or an explainer, and
+    never more than some megabytes (printed: the kilobytes that the process grew by)."""
     command = [sys.executable, "-c", FORGED, str(saved), str(tmp_path / "forged.l2x"), "150"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert answer.returncode == 0, answer.stderr
