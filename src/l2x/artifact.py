@@ -33,6 +33,7 @@ from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
+from l2x.sizes import Cuts
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
@@ -71,6 +72,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
+        "cuts": None if explainer.cuts_ is None else asdict(explainer.cuts_),
         "fit_seconds": explainer.fit_seconds_,
         "check": None if explainer.check_ is None else explainer.check_.to_dict(),
     }
@@ -150,7 +152,14 @@ def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
     predictor of words looked at windows of them unless told otherwise."""
     if settings["view"]["name"] == "Words" and settings["predictor"] != "custom":
         settings = settings | {"predictor": {"pooling": "window"} | (settings["predictor"] or {})}
-    return {"answer": "distribution", "sees_answer": False, "queries": None, "queries_limit": None} | settings
+    new = {
+        "answer": "distribution",
+        "sees_answer": False,
+        "queries": None,
+        "queries_limit": None,
+        "cuts": None,
+    }
+    return new | settings
 
 
 UPGRADES = {1: _from_format_1, 2: _from_format_2}
@@ -199,6 +208,7 @@ def _rebuild(
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
     explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
+    explainer.cuts_ = None if settings["cuts"] is None else Cuts(**_tuples(settings["cuts"]))
     return explainer
 
 
