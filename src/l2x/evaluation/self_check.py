@@ -188,7 +188,7 @@ class SelfCheck:
 def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, ask_model: bool) -> SelfCheck:
     """Check a fitted explainer on the rows of X, checked by its view, that were held out."""
     view, q, seed = explainer.features_, explainer.q_, explainer.seed
-    number = _affordable_rows(len(data.held), data.seconds_per_row if ask_model else 0.0)
+    number = _affordable_rows(len(data.held), (data.seconds_per_row or 0.0) if ask_model else 0.0)
     held = data.held[torch.arange(number)]
     raw = view.take(X, held.numbers)
     answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
