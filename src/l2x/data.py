@@ -54,6 +54,8 @@ def ask(black_box: BlackBox, view: View, X: Any, *, progress: bool) -> Array:
     """
     answers: list[Array] = []
     n = len(X)
+    if not n:
+        raise InputError("There are no rows to ask the model about.")
     with progress_bar("asking the model", n, visible=progress) as advance:
         for rows in batches(n, view.recipes.rows_at_once):
             try:
@@ -170,10 +172,13 @@ def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tup
         raise InputError(
             f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1."
         )
+    if n < 2:
+        raise InputError("There is only 1 sample (row), too few to hold some out; give at least 2.")
     held = max(1, min(most, round(n * validation), n - 1))
-    if n - held < 1:
+    if n >= 10 and n - held < 2:  # of fewer rows any share is one or two
         raise InputError(
-            f"The table has {n} row(s), too few to hold some out for validation; give at least 2."
+            f"validation is {validation}, which leaves {n - held} of {n:,} rows to learn from; hold out "
+            "less, such as 0.1."
         )
     order = rng.permutation(n)
     return order[held:], order[:held]
