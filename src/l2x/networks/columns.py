@@ -118,7 +118,7 @@ class ColumnSelector(nn.Module):
             last.bias.requires_grad_(False).zero_()  # `prior` takes its place
 
     @property
-    def without_l2(self) -> list[nn.Parameter]:
+    def without_l2(self) -> list[Tensor]:
         """The layer that scores has no penalty in the authors' code: it may become certain."""
         last = self.layers[-1]
         assert isinstance(last, nn.Linear)
