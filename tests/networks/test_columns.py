@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from l2x.networks.columns import ColumnPredictor, ColumnSelector, TableInput, perceptron
+from l2x.networks.columns import ColumnPredictor, ColumnSelector, perceptron
+from l2x.networks.table import TableInput
 
 
 def test_a_perceptron_ends_with_a_dense_layer() -> None:

@@ -20,8 +20,9 @@ from l2x.features.frames import column_index, is_categorical, native
 from l2x.features.scaling import Scaling, quantiles
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
-from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector, TableInput
+from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector
 from l2x.networks.recipe import Networks, Recipes
+from l2x.networks.table import MaskedTable, TableInput
 
 Removal = Literal["mean", "zero", "resample"]
 Missing = Literal["auto", "allow", "error"]
@@ -119,15 +120,8 @@ class Columns(View):
         return as_tensor(self._standard(self.cells_.numbers(X, first_row=first_row)))
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
-        if self.group_ is not None:
-            mask = mask[:, torch.from_numpy(self.group_).to(mask.device)]
-        if self.inputs_ is None:
-            return self._piecewise(x, mask)
-        inputs = self.inputs_.to(x.device)
-        numbers, selected = x[:, inputs.numeric], mask[:, inputs.numeric]
-        # A missing number is all zeros but for its own slot.
-        masked = self._piecewise(numbers.nan_to_num(0.0), selected * ~numbers.isnan())
-        return torch.cat([masked, inputs.slots(x) * mask[:, inputs.slot_columns()]], dim=1)
+        masked: Tensor = self.masked_.to(x.device)(x, mask)
+        return masked
 
     def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
         if mask is None:
@@ -164,15 +158,8 @@ class Columns(View):
     def networks(self, outputs: int) -> Networks:
         return Networks(
             partial(ColumnSelector, self.d, columns=len(self.column_names_), inputs=self.inputs_),
-            partial(ColumnPredictor, self.d, outputs, width=self.masked_width),
+            partial(ColumnPredictor, self.d, outputs, width=self.masked_.width, table=self.masked_),
         )
-
-    @property
-    def masked_width(self) -> int:
-        """How many numbers `mask` makes of a row."""
-        numeric = len(self.column_names_) - len(self.levels_)
-        slots = 0 if self.inputs_ is None else len(self.inputs_.slot_columns())
-        return numeric * (1 + self.bins) + slots
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         levels = {str(c): [list(levels.values), levels.kept] for c, levels in self.levels_.items()}
@@ -217,27 +204,18 @@ class Columns(View):
         return standard
 
     def _set_edges(self, edges: Array) -> None:
-        """Quantiles of each numeric column, (bins + 1, columns), and what `mask` computes with."""
+        """Quantiles of each numeric column, (bins + 1, columns), and what networks read with them."""
         self.edges_ = edges
-        self.lower_ = as_tensor(edges[:-1].T)  # (numeric columns, bins)
-        # A bin without width (a value that many rows share) becomes a step.
-        self.inverse_width_ = as_tensor(1 / np.maximum(np.diff(edges, axis=0).T, 1e-6))
         self.inputs_: TableInput | None = None
         if self.levels_ or self.cells_.gaps:
             categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
             self.inputs_ = TableInput(self._numeric(), self.cells_.gaps, categories)
+        self.masked_ = MaskedTable(
+            edges, len(self.column_names_), inputs=self.inputs_, group=self.group_
+        )
 
     def _numeric(self) -> list[int]:
         return [c for c in range(len(self.column_names_)) if c not in self.levels_]
-
-    def _piecewise(self, numbers: Tensor, selected: Tensor) -> Tensor:
-        """Each number, and its position between the quantiles, zero where it is not selected."""
-        if not self.bins:
-            return numbers * selected
-        lower, inverse_width = self.lower_.to(numbers.device), self.inverse_width_.to(numbers.device)
-        position = ((numbers[..., None] - lower) * inverse_width).clamp_(0, 1)
-        vectors = torch.cat([numbers[..., None], position - 0.5], dim=-1)  # (n, numeric columns, 1 + bins)
-        return (vectors * selected[..., None]).flatten(1)
 
     def _categorical(self, X: Any) -> list[int]:
         """Indices of the columns that hold categories."""

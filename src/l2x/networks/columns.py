@@ -9,7 +9,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from l2x.networks.recipe import Recipe, Recipes
+from l2x.networks.recipe import ReadsSelected, Recipe, Recipes
+from l2x.networks.table import WIDE, MaskedTable, TableInput
 from l2x.training import TrainingPlan
 
 ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU}
@@ -29,46 +30,6 @@ def perceptron(sizes: Sequence[int], activation: str) -> nn.Sequential:
     for fan_in, fan_out in pairwise(sizes):
         layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
     return nn.Sequential(*layers[:-1])
-
-
-class TableInput(nn.Module):
-    """Encoded columns with categories or missing values -> (n, width) numbers that a network can read.
-
-    numbers     the numeric columns, zero where missing
-    slots       one per category (1 where the cell has it), one per column that may miss (1 where it does)
-
-    Times the first dense layer's weights a slot is an embedding vector; all slots of a column that is not
-    selected are zero (section 3.1), while a missing cell has a vector of its own.
-
-    Parameters
-    ----------
-    numeric, gaps : indices of the numeric columns, and of those that may have missing cells
-    categories : for each categorical column its index, and how many codes 0, 1, ... it has
-    """
-
-    def __init__(
-        self, numeric: Sequence[int], gaps: Sequence[int], categories: Sequence[tuple[int, int]]
-    ) -> None:
-        super().__init__()
-        slots = [(column, code) for column, codes in categories for code in range(codes)]
-        # Not persistent: the view keeps them.
-        self.numeric = nn.Buffer(torch.tensor(numeric, dtype=torch.long), persistent=False)
-        self.gaps = nn.Buffer(torch.tensor(gaps, dtype=torch.long), persistent=False)
-        columns = torch.tensor([column for column, _ in slots], dtype=torch.long)
-        self.column = nn.Buffer(columns, persistent=False)
-        self.code = nn.Buffer(torch.tensor([float(code) for _, code in slots]), persistent=False)
-        self.width = len(numeric) + len(slots) + len(gaps)
-
-    def slots(self, x: Tensor) -> Tensor:
-        """(n, d) -> (n, slots); an unseen category has none."""
-        return torch.cat([x[:, self.column] == self.code, x[:, self.gaps].isnan()], dim=1).float()
-
-    def slot_columns(self) -> Tensor:
-        """The column of each slot."""
-        return torch.cat([self.column, self.gaps])
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x[:, self.numeric].nan_to_num(0.0), self.slots(x)], dim=1)
 
 
 class ColumnSelector(nn.Module):
@@ -111,8 +72,11 @@ class ColumnSelector(nn.Module):
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 
 
-class ColumnPredictor(nn.Module):
-    """g_α: x̃_S, `width` numbers, and the mask where asked for, -> (n, outputs) logits or means."""
+class ColumnPredictor(ReadsSelected):
+    """g_α: x̃_S, `width` numbers, and the mask where asked for, -> (n, outputs) logits or means.
+
+    `table` makes x̃_S of encoded rows; in a wide one only the selected cells are looked at.
+    """
 
     def __init__(
         self,
@@ -123,11 +87,22 @@ class ColumnPredictor(nn.Module):
         activation: str = "silu",
         sees_mask: bool = True,
         width: int | None = None,
+        table: MaskedTable | None = None,
     ) -> None:
         super().__init__()
         self.sees_mask = sees_mask
+        self.table = copy.deepcopy(table)  # as the selector's inputs
         self.layers = perceptron([(width or d) + d * sees_mask, *hidden, outputs], activation)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         logits: Tensor = self.layers(torch.cat([masked, mask], dim=-1) if self.sees_mask else masked)
+        return logits
+
+    def read(self, x: Tensor, mask: Tensor) -> Tensor:
+        assert self.table is not None
+        if self.table.columns <= WIDE or mask.requires_grad:
+            return self(self.table(x, mask), mask)
+        first, *others = self.layers
+        hidden = self.table.first_layer(first, x, mask, sees_mask=self.sees_mask)
+        logits: Tensor = nn.Sequential(*others)(hidden)
         return logits
