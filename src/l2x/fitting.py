@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from l2x.conditional import NetworkQ, Q, log_value
 from l2x.data import Rows, TrainingRows, split
 from l2x.networks.recipe import ReadsFirst
-from l2x.sampling import Sampler, k_hot, only_selectable, top_k
+from l2x.sampling import FEW, Sampler, k_hot, only_selectable, top_k
 from l2x.training import Phase, Run, optimise
 
-# Masks for the held-out rows of a surrogate, at least.
-HELD_MASKS = 10_000
+# Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
+HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
 # The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
 PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
@@ -29,7 +29,7 @@ PROBES_SHORTER, PROBES_SLOWER = 4, 3
 def fit_surrogate(q: NetworkQ, data: TrainingRows, run: Run, *, label: str = "fitting the surrogate") -> None:
     """Fit q(y | x_S, S) on random subsets, which know nothing of any selector, and freeze it."""
     # Small tables: many masks for each held-out row, so that the loss is not an accident of a few.
-    held = data.held.repeat(max(1, HELD_MASKS // len(data.held)))
+    held = data.held.repeat(max(1, min(HELD_MASKS, HELD_CELLS // data.view.d) // len(data.held)))
 
     def masks(rows: Rows, _: Tensor | None = None) -> Tensor:
         return random_masks(rows, data.k, run.generator)
@@ -71,6 +71,8 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
     and sizes go up to their number.
     """
     n, d, selectable = len(rows), rows.view.d, rows.view.selectable(rows.x)
+    if selectable is None and d > FEW:
+        return _masks_of_many(n, d, k, generator).to(rows.x.device)
     sizes = torch.randint(0, d + 1, (n, 1), generator=generator)
     at_k = torch.rand(n, 1, generator=generator) < 0.5
     noise = torch.rand(n, d, generator=generator)
@@ -80,6 +82,18 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
     sizes = sizes * (selectable.sum(dim=1, keepdim=True) + 1) // (d + 1)
     ranks = (noise + ~selectable).argsort(dim=-1).argsort(dim=-1)
     return (selectable & (ranks < torch.where(at_k, k, sizes))).float().to(rows.x.device)
+
+
+def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator) -> Tensor:
+    """As above, but sizes beyond FEW are the less likely the larger they are, with the square of their size:
+    up to d they all occur, and the work grows with log d."""
+    reach = torch.rand(n, 1, generator=generator) * (2 * FEW - FEW**2 / d)
+    sizes = torch.where(reach < FEW, reach, FEW**2 / (2 * FEW - reach))
+    at_k = torch.rand(n, generator=generator) < 0.5
+    noise = torch.rand(n, d, generator=generator)
+    masks = (noise < sizes / d).float()  # each feature by itself: given a size all subsets are alike
+    masks[at_k] = k_hot(noise[at_k].topk(k).indices, d)
+    return masks
 
 
 def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
