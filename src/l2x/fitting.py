@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from l2x.conditional import NetworkQ, Q
 from l2x.data import Rows, TrainingRows, split
 from l2x.networks.recipe import Answer, ReadsFirst
-from l2x.sampling import FEW, Sampler, k_hot, only_selectable, top_k
+from l2x.sampling import FEW, Sampler, any_size, k_hot, only_selectable, top_k
 from l2x.training import Phase, Run, optimise
 
 # Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
@@ -85,13 +85,11 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
 
 
 def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator) -> Tensor:
-    """As above, but sizes beyond FEW are the less likely the larger they are, with the square of their size:
-    up to d they all occur, and the work grows with log d."""
-    reach = torch.rand(n, 1, generator=generator) * (2 * FEW - FEW**2 / d)
-    sizes = torch.where(reach < FEW, reach, FEW**2 / (2 * FEW - reach))
+    """As above, with the sizes of `any_size`, and without sorting."""
+    sizes = any_size(n, d, generator)
     at_k = torch.rand(n, generator=generator) < 0.5
     noise = torch.rand(n, d, generator=generator)
-    masks = (noise < sizes / d).float()  # each feature by itself: given a size all subsets are alike
+    masks = (noise < sizes[:, None] / d).float()  # each feature by itself: the sizes are those but for chance
     masks[at_k] = k_hot(noise[at_k].topk(k).indices, d)
     return masks
 
