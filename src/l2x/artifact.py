@@ -137,7 +137,10 @@ def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit."""
+    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit; a
+    predictor of words looked at windows of them unless told otherwise."""
+    if settings["view"]["name"] == "Words" and settings["predictor"] != "custom":
+        settings = settings | {"predictor": {"pooling": "window"} | (settings["predictor"] or {})}
     return {"answer": "distribution", "sees_answer": False, "queries": None, "queries_limit": None} | settings
 
 
@@ -192,7 +195,7 @@ def _named(thing: Any) -> dict[str, Any]:
     """A view, value, sampler or likelihood by the name of its class and its settings."""
     own = vars(type(thing))
     if isinstance(thing, View):
-        return {"name": type(thing).__name__, "settings": thing.get_params(deep=False)}
+        return {"name": type(thing).__name__, "settings": thing.saved_options()}
     if "__init__" in own and "__dataclass_fields__" not in own:
         raise InputError(
             f"Cannot save {type(thing).__name__}: its options are unknown; make it a @dataclass(frozen=True)."
