@@ -22,6 +22,9 @@ from l2x.training import Phase, Run, optimise
 
 # Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
 HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
+# Of many features: the share of training in which whole rows give way to subsets, and the features of a row
+# that count as whole, which bounds the work.
+WHOLE_FIRST, WHOLE = 0.2, 512
 # The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
 PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
@@ -31,8 +34,8 @@ def fit_surrogate(q: NetworkQ, data: TrainingRows, run: Run, *, label: str = "fi
     # Small tables: many masks for each held-out row, so that the loss is not an accident of a few.
     held = data.held.repeat(max(1, min(HELD_MASKS, HELD_CELLS // data.view.d) // len(data.held)))
 
-    def masks(rows: Rows, _: Tensor | None = None) -> Tensor:
-        return random_masks(rows, data.k, run.generator)
+    def masks(rows: Rows, _: Tensor | None = None, progress: float = 1.0) -> Tensor:
+        return random_masks(rows, data.k, run.generator, progress)
 
     finished = fit_to_masks(q, data.train, held, masks, masks(held), run, phase=run.plan.value, label=label)
     _freeze(q.predictor, finished=finished)
@@ -42,19 +45,19 @@ def fit_to_masks(
     q: NetworkQ,
     train: Rows,
     held: Rows,
-    masks: Callable[[Rows, Tensor], Tensor],
+    masks: Callable[[Rows, Tensor, float], Tensor],
     held_masks: Tensor,
     run: Run,
     *,
     phase: Phase,
     label: str,
 ) -> bool:
-    """Fit q(y | x_S, S) to the subsets that `masks` gives for a minibatch and its indices; False if
-    interrupted."""
+    """Fit q(y | x_S, S) to the subsets that `masks` gives for a minibatch, its indices and the share of
+    training done; False if interrupted."""
 
-    def objective(index: Tensor, _: float) -> Tensor:
+    def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]
-        return q.log_value(rows, masks(rows, index)[None]).mean()
+        return q.log_value(rows, masks(rows, index, progress)[None]).mean()
 
     def validate(predictor: nn.Module) -> Tensor:
         with torch.no_grad():
@@ -63,7 +66,7 @@ def fit_to_masks(
     return optimise(q.predictor, objective, validate, phase=phase, n=len(train), label=label, run=run)
 
 
-def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
+def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float = 1.0) -> Tensor:
     """Subsets for fitting a surrogate, (n, d): half of size k, half of sizes uniform on 0 .. d.
 
     Size k is where the surrogate is asked; the other sizes keep it honest at every k (measured: half and half
@@ -72,7 +75,7 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
     """
     n, d, selectable = len(rows), rows.view.d, rows.view.selectable(rows.x)
     if selectable is None and d > FEW:
-        return _masks_of_many(n, d, k, generator).to(rows.x.device)
+        return _masks_of_many(n, d, k, generator, progress).to(rows.x.device)
     sizes = torch.randint(0, d + 1, (n, 1), generator=generator)
     at_k = torch.rand(n, 1, generator=generator) < 0.5
     noise = torch.rand(n, d, generator=generator)
@@ -84,12 +87,19 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
     return (selectable & (ranks < torch.where(at_k, k, sizes))).float().to(rows.x.device)
 
 
-def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator) -> Tensor:
-    """As above, with the sizes of `any_size`, and without sorting."""
+def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress: float) -> Tensor:
+    """As above, with the sizes of `any_size`, and without sorting.
+
+    Of 200 features two that only count together are both in one random subset of four in 3,000: nothing
+    would be learned of them. So training begins with whole rows, or large parts of them.
+    """
     sizes = any_size(n, d, generator)
-    at_k = torch.rand(n, generator=generator) < 0.5
+    drawn = torch.rand(n, generator=generator)
     noise = torch.rand(n, d, generator=generator)
+    whole = max(0.0, 1 - progress / WHOLE_FIRST)
+    sizes[drawn < whole] = min(d, WHOLE)
     masks = (noise < sizes[:, None] / d).float()  # each feature by itself: the sizes are those but for chance
+    at_k = drawn > 0.5 + 0.5 * whole
     masks[at_k] = k_hot(noise[at_k].topk(k).indices, d)
     return masks
 
@@ -177,7 +187,7 @@ def fit_probe(judge: NetworkQ, rows: Rows, masks: Tensor, run: Run, *, shuffled:
     if shuffled:
         held_masks = _allowed(held, held_masks[torch.randperm(len(held_masks), generator=run.generator)])
 
-    def selected(batch: Rows, index: Tensor) -> Tensor:
+    def selected(batch: Rows, index: Tensor, _: float) -> Tensor:
         if not shuffled:
             return train_masks[index]
         others = torch.randint(len(train), (len(index),), generator=run.generator)
