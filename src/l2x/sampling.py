@@ -181,7 +181,10 @@ class PlackettLuce(Sampler):
             masks, log_p = self.draw(scores, sizes, generator)
         else:  # whole rankings are only needed of the rows with other sizes
             sizes[:others] = any_size(others, d, generator).clamp_(1, d - 1)
-            drawn = [self.draw(scores[part], sizes[part], generator) for part in (slice(others), slice(others, None))]
+            drawn = [
+                self.draw(scores[part], sizes[part], generator)
+                for part in (slice(others), slice(others, None))
+            ]
             masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
         values = log_value(masks)
         advantage = _against_the_others(values.detach())

@@ -177,3 +177,13 @@ def test_names_given_for_an_array_match_those_of_a_frame() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     assert torch.equal(view.encode(view.check(frame[["c", "a", "b"]])), view.encode(view.check(X)))
     assert torch.equal(view.encode(view.check(frame.set_axis(["x", "y", "z"], axis=1))), view.encode(X))
+
+
+def test_very_wide_tables_have_fewer_bins_and_say_so() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 6000))
+    with pytest.warns(UserWarning, match="6,000 features and 30 rows"):
+        view = Columns().fit(X)
+    assert len(view.edges_) - 1 == 2**16 // 6000
+    restored = Columns().restore(*view.state())
+    mask = torch.ones(30, 6000)
+    assert torch.equal(restored.mask(restored.encode(X), mask), view.mask(view.encode(X), mask))

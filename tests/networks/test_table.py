@@ -14,7 +14,9 @@ from torch import nn
 from l2x.networks.table import MaskedTable, TableInput
 
 
-def table(numeric: int, bins: int, categories: Sequence[int], gaps: Sequence[int], group: bool) -> MaskedTable:
+def table(
+    numeric: int, bins: int, categories: Sequence[int], gaps: Sequence[int], group: bool
+) -> MaskedTable:
     """Numeric columns first, one of few values, so that edges coincide; then categories."""
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(200, numeric))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -30,7 +31,12 @@ Groups = Mapping[str, Sequence[str | int]]
 
 # Rows kept to resample from: enough for a smooth average, small enough to travel in an artifact.
 BACKGROUND_ROWS = 512
-QUANTILE_ROWS = 100_000
+# Quantiles are those of this many rows, or fewer in a wide table, whose sample would not fit into memory.
+QUANTILE_ROWS, FEWEST_QUANTILE_ROWS, QUANTILE_CELLS = 100_000, 10_000, 20_000_000
+# Bins of all columns together: with more columns, each has fewer.
+MOST_BINS = 1 << 16
+# Columns from which on `fit` says that there are many.
+MANY = 5000
 
 
 @dataclass(eq=False, repr=False)
@@ -47,7 +53,8 @@ class Columns(View):
     bins : int
         How finely the predictor sees a value: besides x itself, its position between this many quantiles
         (piecewise-linear encoding, Gorishniy et al. 2022), all of it zero when the column is not selected.
-        Models with thresholds need it; 0 gives x alone, as in the paper.
+        Models with thresholds need it; 0 gives x alone, as in the paper. Beyond 4,096 columns there are
+        fewer.
     removal : "mean", "zero" or "resample"
         What the black box sees in place of an unselected value: the column's training mean, zero,
         or the value of a random training row. Categories have neither mean nor zero: there the first two
@@ -89,10 +96,20 @@ class Columns(View):
         )
         rng = np.random.default_rng(0)
         self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
-        sample = matrix[rng.choice(len(matrix), min(len(matrix), QUANTILE_ROWS), replace=False)]
+        columns = matrix.shape[1]
+        rows = min(len(matrix), QUANTILE_ROWS, max(FEWEST_QUANTILE_ROWS, QUANTILE_CELLS // columns))
+        sample = matrix[rng.choice(len(matrix), rows, replace=False)]
         self.scaling_ = Scaling.of(matrix, sample, categorical=list(self.levels_))
         numbers = self._standard(sample)[:, self._numeric()]
-        self._set_edges(quantiles(numbers, np.linspace(0, 1, self.bins + 1)))
+        bins = min(self.bins, max(1, MOST_BINS // columns))
+        self._set_edges(quantiles(numbers, np.linspace(0, 1, bins + 1)))
+        if self.d >= MANY:
+            warnings.warn(
+                f"The table has {self.d:,} features and {len(matrix):,} rows: learning will take long, and "
+                "find less than among few. Drop columns that the model does not use, or select groups of "
+                "them: l2x.ColumnGroups({'name': [...], ...}).",
+                stacklevel=2,
+            )
         return self
 
     def check(self, X: Any) -> Any:
@@ -210,9 +227,7 @@ class Columns(View):
         if self.levels_ or self.cells_.gaps:
             categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
             self.inputs_ = TableInput(self._numeric(), self.cells_.gaps, categories)
-        self.masked_ = MaskedTable(
-            edges, len(self.column_names_), inputs=self.inputs_, group=self.group_
-        )
+        self.masked_ = MaskedTable(edges, len(self.column_names_), inputs=self.inputs_, group=self.group_)
 
     def _numeric(self) -> list[int]:
         return [c for c in range(len(self.column_names_)) if c not in self.levels_]

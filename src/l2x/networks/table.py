@@ -196,9 +196,7 @@ class _Sums(torch.autograd.Function):
     """Σ share · vector for each of `rows`: torch's embedding_bag, whose own gradient takes twice the time."""
 
     @staticmethod
-    def forward(
-        ctx: Any, vectors: Tensor, which: Tensor, shares: Tensor, rows: Tensor, n: int
-    ) -> Tensor:
+    def forward(ctx: Any, vectors: Tensor, which: Tensor, shares: Tensor, rows: Tensor, n: int) -> Tensor:
         ctx.save_for_backward(which, shares, rows)
         ctx.vectors = len(vectors)
         return _sums(vectors, which, shares, rows, n)
