@@ -1,10 +1,11 @@
-"""How the cost of learning grows with the number of columns: CPU time and memory beside those of ten columns.
+"""How the cost of learning grows with the number of columns: CPU time and memory beside those of ten.
 
-    python benchmarks/width.py [--columns 10,200,2000] [--rows 20000] [--value-steps 400] [--selector-steps 60]
+    python benchmarks/width.py [--columns 10,200,2000] [--rows 20000] [--rounds 1]
+    python benchmarks/width.py --truth --columns 200 --rows 100000
 
-Every width learns in a process of its own, with one thread, in turns; the figures are ratios of CPU time of the
-same run, the median of its rounds. Each process learns a few steps first, so that loading torch does not count.
-`--truth` learns with the whole plan instead, once for each width, and prints how often the four columns that
+Every width learns in a process of its own, with one thread, in turns; the figures are ratios of CPU time within
+the run, the median of its rounds, for a tenth of the default plan. Each process learns a few steps first, so
+that loading torch does not count. `--truth` learns by the whole plan, and shows how often the four columns that
 decide (two products) are found exactly.
 """
 
@@ -49,7 +50,7 @@ def learn(columns: int, rows: int, plan: TrainingPlan, value: str) -> dict[str, 
     return {"seconds": seconds, "peak_gib": peak, "exact": float(exact)}
 
 
-def in_a_process(columns: int, arguments: argparse.Namespace) -> dict[str, float]:
+def in_a_process(columns: int) -> dict[str, float]:
     command = [sys.executable, __file__, "--one", str(columns), *sys.argv[1:]]
     found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     print(columns, found, file=sys.stderr)
@@ -77,7 +78,7 @@ def main() -> None:
         return
     widths = [int(columns) for columns in arguments.columns.split(",")]
     rounds = [
-        {columns: in_a_process(columns, arguments) for columns in widths}
+        {columns: in_a_process(columns) for columns in widths}
         for _ in range(1 if arguments.truth else arguments.rounds)
     ]
     first = widths[0]

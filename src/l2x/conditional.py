@@ -90,7 +90,7 @@ class NetworkQ(Q):
         return torch.cat([self._outputs(rows, rows.x[part], mask[part]) for part in parts])
 
     def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
-        if isinstance(self.predictor, ReadsSelected):
+        if isinstance(self.predictor, ReadsSelected) and self.predictor.reads_rows:
             return self.predictor.read(x, mask)
         answer: Tensor = self.predictor(rows.view.mask(x, mask), mask)
         return answer

@@ -94,6 +94,7 @@ class ColumnPredictor(ReadsSelected):
         super().__init__()
         self.sees_mask = sees_mask
         self.table = copy.deepcopy(table)  # as the selector's inputs
+        self.reads_rows = table is not None
         self.layers = perceptron([(width or d) + d * sees_mask, *hidden, outputs], activation)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
@@ -103,8 +104,9 @@ class ColumnPredictor(ReadsSelected):
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         assert self.table is not None
         if self.table.columns <= WIDE or mask.requires_grad:
-            return self(self.table(x, mask), mask)
+            logits: Tensor = self(self.table(x, mask), mask)
+            return logits
         first, *others = self.layers
-        hidden = self.table.first_layer(first, x, mask, sees_mask=self.sees_mask)
-        logits: Tensor = nn.Sequential(*others)(hidden)
+        assert isinstance(first, nn.Linear)
+        logits = nn.Sequential(*others)(self.table.first_layer(first, x, mask, sees_mask=self.sees_mask))
         return logits

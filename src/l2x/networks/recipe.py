@@ -78,7 +78,9 @@ class ReadsFirst(nn.Module):
 
 
 class ReadsSelected(nn.Module):
-    """A predictor that needs no masked inputs: `read` makes of encoded ones what it needs."""
+    """A predictor that needs no masked inputs: `read` makes of encoded ones what it needs, if it knows how."""
+
+    reads_rows: bool = True
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """What the predictor says of `view.mask(x, mask)` and the mask, (n, outputs)."""

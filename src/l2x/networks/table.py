@@ -1,8 +1,9 @@
 """What networks read of a table: numbers, categories and gaps, whole or of the selected columns alone.
 
-A predictor reads a number as x itself and its place between quantiles (piecewise-linear encoding, Gorishniy et
-al. 2022). Times a dense layer's weights that is a point on a polyline whose corners are running sums of them: in
-a wide table the first layer is a look-up of three vectors for each selected cell, and nothing for the others.
+A predictor reads a number as x itself and its place between quantiles (piecewise-linear encoding, Gorishniy
+et al. 2022). Times a dense layer's weights that is a point on a polyline whose corners are running sums of
+them: in a wide table the first layer is a look-up of three vectors for each selected cell, and nothing for
+the others.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class TableInput(nn.Module):
 
 
 class MaskedTable(nn.Module):
-    """Encoded columns and a mask over features -> (n, width) numbers, all zero where a column is not selected.
+    """Encoded columns and a mask over features -> (n, width) numbers, zero where a column is not selected.
 
     A number becomes itself and its place in each of its column's bins, from -0.5 (below) to 0.5 (above); then
     come the slots of `inputs`.
@@ -145,7 +146,7 @@ class MaskedTable(nn.Module):
         That a feature is there, which the layer sees in the mask, is part of all but the slopes, in equal
         shares for the columns of a group: of these, every cell takes vectors whose weights sum to one.
         """
-        numbers = weight[: self.width - self._slots()].unflatten(0, (-1, 1 + self.bins))
+        numbers = weight[: self.width - self._slots()].reshape(-1, 1 + self.bins, weight.shape[1])
         passed = torch.ones(self.bins + 1, self.bins, device=weight.device).tril(-1)
         corners = (passed - 0.5) @ numbers[:, 1:]  # (numeric columns, bins + 1, outputs)
         there = weight[self.width :] if sees_mask else weight.new_zeros(self.columns, weight.shape[1])
@@ -165,7 +166,7 @@ class MaskedTable(nn.Module):
         which, shares = self._cells(x[row, column], column)
         shares = shares * weights[row, column][:, None]
         rows = row[:, None].expand_as(which).flatten()
-        sums: Tensor = _Sums.apply(vectors, which.flatten(), shares.flatten(), rows, len(x))
+        sums: Tensor = _Sums.apply(vectors, which.flatten(), shares.flatten(), rows, len(x))  # type: ignore[no-untyped-call]
         return sums
 
     def _cells(self, cells: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
@@ -202,7 +203,7 @@ class _Sums(torch.autograd.Function):
         return _sums(vectors, which, shares, rows, n)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         which, shares, rows = ctx.saved_tensors
         order = which.int().argsort()
         gradient = gradient.contiguous()
