@@ -3,10 +3,10 @@
     python benchmarks/width.py [--columns 10,200,2000] [--rows 20000] [--rounds 1]
     python benchmarks/width.py --truth --columns 200 --rows 100000
 
-Every width learns in a process of its own, with one thread, in turns; the figures are ratios of CPU time within
-the run, the median of its rounds, for a tenth of the default plan. Each process learns a few steps first, so
-that loading torch does not count. `--truth` learns by the whole plan, and shows how often the four columns that
-decide (two products) are found exactly.
+Every width learns in a process of its own, with one thread, in turns; the figures are ratios of CPU time
+within the run, the median of its rounds, for a tenth of the default plan. Each process learns a few steps
+first, so that loading torch does not count. `--truth` learns by the whole plan, and shows how often the four
+columns that decide (two products) are found exactly.
 """
 
 from __future__ import annotations

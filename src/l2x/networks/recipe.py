@@ -78,7 +78,7 @@ class ReadsFirst(nn.Module):
 
 
 class ReadsSelected(nn.Module):
-    """A predictor that needs no masked inputs: `read` makes of encoded ones what it needs, if it knows how."""
+    """A predictor that needs no masked inputs: `read` makes of encoded ones what it needs."""
 
     reads_rows: bool = True
 
