@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -73,6 +74,7 @@ def main() -> None:
     plan = l2x.TrainingPlan(progress=False)
     if not arguments.truth:
         plan = plan.with_steps(value=arguments.value_steps, selector=arguments.selector_steps)
+        plan = replace(plan, value=replace(plan.value, patience=None))  # the same steps for all
     if arguments.one:
         print(json.dumps(learn(arguments.one, arguments.rows, plan, arguments.value)))
         return
