@@ -74,7 +74,9 @@ def main() -> None:
     plan = l2x.TrainingPlan(progress=False)
     if not arguments.truth:
         plan = plan.with_steps(value=arguments.value_steps, selector=arguments.selector_steps)
-        plan = replace(plan, value=replace(plan.value, patience=None))  # the same steps for all
+        # A share of the evaluations too, and the same steps for all.
+        evaluations = max(1, plan.evaluations * arguments.value_steps // l2x.TrainingPlan.value.steps)
+        plan = replace(plan, evaluations=evaluations, value=replace(plan.value, patience=None))
     if arguments.one:
         print(json.dumps(learn(arguments.one, arguments.rows, plan, arguments.value)))
         return

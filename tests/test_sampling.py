@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from l2x.sampling import (
-    FEW,
     NEVER,
     ConcreteMax,
     PlackettLuce,
     Reinforce,
     RelaxedTopK,
     SoftAttention,
-    any_size,
     gumbel,
     k_hot,
     log_probability,
@@ -181,17 +179,6 @@ def test_many_features_are_drawn_as_often_as_they_should_be() -> None:
     masks, _ = PlackettLuce(samples=40_000).draw(scores, torch.tensor([1]), rng())
     # 40,000 draws: standard errors below .0008; five of them
     assert torch.allclose(masks[:, 0].mean(dim=0), torch.softmax(scores[0], 0), atol=0.004)
-
-
-def test_sizes_of_many_features() -> None:
-    """Alike up to FEW, all sizes up to d, and the same share for each doubling beyond."""
-    sizes = any_size(40_000, 1000, rng())
-    assert sizes.min() == 0
-    assert sizes.max() == 1000
-    shares = [((sizes >= low) & (sizes < high)).float().mean() for low, high in [(0, 32), (32, 64)]]
-    doublings = [((sizes > low) & (sizes <= 2 * low)).float().mean() for low in (FEW, 2 * FEW, 4 * FEW)]
-    assert max(shares) - min(shares) < 0.02
-    assert max(doublings) - min(doublings) < 0.02
 
 
 def test_of_many_features_the_best_is_found_too() -> None:

@@ -10,7 +10,6 @@ gradient is the sampler's estimate. `log_value` maps masks (m, batch, d) to log 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +24,8 @@ from l2x.ranking import best
 
 LogValue = Callable[[Tensor], Tensor]
 
-# Up to this many features subsets of every size are drawn alike, and whole rankings sorted. Of more features
-# large subsets cost more than they say (docs/method.md, wide tables).
+# Up to this many features everything is drawn and sorted at once; of more, what is not needed is left out
+# (docs/method.md, wide tables).
 FEW = 64
 
 # The score of what may not be selected, such as padding. In training finite, so that sums over sorted scores
@@ -69,13 +68,6 @@ def top_k(scores: Tensor, k: int) -> Tensor:
 def k_hot(indices: Tensor, d: int) -> Tensor:
     """Indices (..., k) as masks (..., d) of zeros and ones."""
     return torch.zeros(*indices.shape[:-1], d, device=indices.device).scatter_(-1, indices, 1.0)
-
-
-def any_size(n: int, d: int, generator: torch.Generator) -> Tensor:
-    """Sizes of subsets of many features, (n,) whole numbers from 0 to d: all alike up to FEW, beyond that the
-    less likely the larger they are."""
-    reach = torch.rand(n, generator=generator, device=generator.device) * (1 + math.log(d / FEW))
-    return (FEW * torch.where(reach < 1, reach, (reach - 1).exp())).round_().long()
 
 
 class Relaxed(Sampler):
@@ -176,16 +168,11 @@ class PlackettLuce(Sampler):
         batch, d = scores.shape
         others = int(self.other_sizes * batch) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
-        if d <= FEW:
-            sizes[:others] = torch.randint(1, max(2, d), (others,), generator=generator, device=scores.device)
-            masks, log_p = self.draw(scores, sizes, generator)
-        else:  # whole rankings are only needed of the rows with other sizes
-            sizes[:others] = any_size(others, d, generator).clamp_(1, d - 1)
-            drawn = [
-                self.draw(scores[part], sizes[part], generator)
-                for part in (slice(others), slice(others, None))
-            ]
-            masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
+        sizes[:others] = torch.randint(1, max(2, d), (others,), generator=generator, device=scores.device)
+        # Of many features, long rankings are only drawn for the rows that have another size.
+        parts = [slice(None)] if d <= FEW else [slice(others), slice(others, None)]
+        drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
+        masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
         values = log_value(masks)
         advantage = _against_the_others(values.detach())
         # One scale for the rows at k and one for the rest: easy sizes must not drown the one asked for.

@@ -173,10 +173,10 @@ class MaskedTable(nn.Module):
         """The three vectors of each cell - its slope and the corners on both sides - and their shares."""
         numeric = len(self.numeric)
         place = column if self.inputs is None else self.inputs.place[column]
-        number = cells.nan_to_num(0.0)
+        number = cells if self.inputs is None else cells.nan_to_num(0.0)
         lower = self.lower[place]  # (cells, bins)
         # At an edge that several bins share, none of them is passed.
-        lies = ((number[:, None] > lower).sum(dim=1) - 1).clamp_min(0)
+        lies = (torch.searchsorted(lower, number[:, None])[:, 0] - 1).clamp_min_(0)
         share = torch.zeros_like(number)
         if self.bins:
             lower, inverse = lower.gather(1, lies[:, None])[:, 0], self.inverse_width[place, lies]
