@@ -61,8 +61,9 @@ def gumbel(shape: torch.Size | tuple[int, ...], like: Tensor, generator: torch.G
 
 
 def top_k(scores: Tensor, k: int) -> Tensor:
-    """Indices of the k largest scores (n, d), best first; ties go to the lower index, so always exactly k."""
-    return torch.from_numpy(best(scores.detach().cpu().numpy(), k)).to(scores.device)
+    """Indices of the k largest scores, best first; ties go to the lower index, so always exactly k."""
+    rows = scores.detach().flatten(end_dim=-2).cpu().numpy()
+    return torch.from_numpy(best(rows, k)).reshape(*scores.shape[:-1], k).to(scores.device)
 
 
 def k_hot(indices: Tensor, d: int) -> Tensor:
@@ -153,10 +154,11 @@ class PlackettLuce(Sampler):
         """Masks (samples, batch, d) of the given sizes (batch,), and the log probability of the draws."""
         with torch.no_grad():
             keys = scores + gumbel((self.samples, *scores.shape), scores, generator)  # (samples, batch, d)
-            if scores.shape[-1] <= FEW:
+            d, most = scores.shape[-1], int(sizes.max())
+            if d <= FEW:
                 order = keys.argsort(dim=-1, descending=True)
-            else:
-                order = keys.topk(int(sizes.max())).indices  # the ranks that count, at least
+            else:  # the ranks that count, at least; of few, torch's is the faster way
+                order = keys.topk(most).indices if most < d // 16 else top_k(keys, most)
             ranks = torch.arange(order.shape[-1], device=scores.device)
             chosen = (ranks < sizes[:, None]).to(scores.dtype).expand_as(order)
             masks = torch.zeros_like(keys).scatter_(-1, order, chosen)

@@ -133,7 +133,10 @@ class MaskedTable(nn.Module):
 
         Exact but for rounding; its gradient reaches the layer, not x or the mask.
         """
-        return self._look_up(self._vectors(layer.weight.T, sees_mask=sees_mask), x, mask) + layer.bias
+        return (
+            self._look_up(self._vectors(layer.weight.T.contiguous(), sees_mask=sees_mask), x, mask)
+            + layer.bias
+        )
 
     def _vectors(self, weight: Tensor, *, sees_mask: bool) -> Tensor:
         """A layer's weights (width and features, outputs) as the vectors that cells add to its outputs.
@@ -152,7 +155,7 @@ class MaskedTable(nn.Module):
         there = weight[self.width :] if sees_mask else weight.new_zeros(self.columns, weight.shape[1])
         if sees_mask and self.group is not None:
             there = (there / torch.bincount(self.group)[:, None])[self.group]
-        corners = corners + there[self.numeric, None]
+        corners = corners + (there if self.inputs is None else there[self.numeric])[:, None]
         parts = [numbers[:, 0], corners.flatten(0, 1)]
         if self.inputs is not None:
             slots = weight[self.width - self._slots() : self.width]
@@ -174,13 +177,7 @@ class MaskedTable(nn.Module):
         numeric = len(self.numeric)
         place = column if self.inputs is None else self.inputs.place[column]
         number = cells if self.inputs is None else cells.nan_to_num(0.0)
-        lower = self.lower[place]  # (cells, bins)
-        # At an edge that several bins share, none of them is passed.
-        lies = (torch.searchsorted(lower, number[:, None])[:, 0] - 1).clamp_min_(0)
-        share = torch.zeros_like(number)
-        if self.bins:
-            lower, inverse = lower.gather(1, lies[:, None])[:, 0], self.inverse_width[place, lies]
-            share = ((number - lower) * inverse).clamp_(0, 1)
+        lies, share = self._bin(number, place)
         before = numeric + place * (self.bins + 1) + lies
         if self.inputs is not None:
             slot, is_number = self.inputs.slot(cells, column)
@@ -188,6 +185,21 @@ class MaskedTable(nn.Module):
             number, share = number * is_number, share * is_number
         which = torch.stack([place, before, before + (share > 0)], dim=1)
         return which, torch.stack([number, 1 - share, share], dim=1)
+
+    def _bin(self, number: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+        """The bin that each number lies in, and how far. At an edge that several bins share, none of them is
+        passed."""
+        lies = torch.zeros_like(place)
+        if not self.bins:
+            return lies, torch.zeros_like(number)
+        first = place * self.bins
+        step = 1 << (self.bins - 1).bit_length()
+        while step := step // 2:  # binary search among the edges but the lowest
+            probe = lies + step
+            passed = (self.lower.take(first + probe.clamp_max(self.bins - 1)) < number) & (probe < self.bins)
+            lies += step * passed
+        here = first + lies
+        return lies, ((number - self.lower.take(here)) * self.inverse_width.take(here)).clamp_(0, 1)
 
     def _slots(self) -> int:
         return 0 if self.inputs is None else len(self.inputs.slot_columns())
