@@ -110,11 +110,17 @@ class TrainingRows:
     likelihood: Likelihood
     black_box: BlackBox
     asked_before: int  # the black box's counter before this fit
+    labelled: int  # rows that were asked for their answers
     seconds_per_row: float | None  # that the black box took for an answer; None where it was not asked
 
     @property
     def view(self) -> View:
         return self.train.view
+
+    @property
+    def asked_masked(self) -> int:
+        """Of these, the ones beyond labelling."""
+        return self.asked - self.labelled
 
     def timed(self) -> float:
         """Seconds that the black box takes for an answer, by asking about some rows if none was asked."""
@@ -158,7 +164,7 @@ def prepare(
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
-    return TrainingRows(k, train, held, likelihood, black_box, before, seconds_per_row)
+    return TrainingRows(k, train, held, likelihood, black_box, before, asked, seconds_per_row)
 
 
 def likelihood_of(black_box: BlackBox, answers: Array) -> Likelihood:

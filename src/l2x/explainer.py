@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 import warnings
 from collections import Counter
@@ -181,15 +182,16 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.cuts_, self.queries_ = cuts, limit.rows
         if value.asks_model:
             say(asked_line(data, limit), visible=run.plan.progress)
-        self._check(X, data, ask_model=responses is None and self.queries != 0, progress=run.plan.progress)
+        left = math.inf if self.queries is None else self.queries - data.asked_masked
+        self._check(X, data, questions=0 if responses is not None else left, progress=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
-    def _check(self, X: Any, data: TrainingRows, *, ask_model: bool, progress: bool) -> None:
+    def _check(self, X: Any, data: TrainingRows, *, questions: float, progress: bool) -> None:
         """Look at what was learned, say it in a line, and warn where it is not good."""
         from l2x.evaluation.self_check import self_check
 
-        check = self_check(self, self.features_.check(X), data, ask_model=ask_model)
+        check = self_check(self, self.features_.check(X), data, questions=questions)
         self.check_: SelfCheck | None = check
         say(check.sentence, visible=progress)
         for message in check.warnings:
@@ -398,10 +400,8 @@ def checked_answer(answer: Any) -> Answer:
 
 def asked_line(data: TrainingRows, limit: Limit) -> str:
     """What the model was asked, and why not more."""
-    labelled = len(data.train) + len(data.held)
-    masked = max(0, data.asked - labelled)
-    line = f"asked the model about {labelled:,} rows and {masked:,} masked ones (at most {limit.rows:,}: "
-    return line + f"{limit.reason})"
+    asked = f"asked the model about {data.labelled:,} rows and {data.asked_masked:,} masked ones"
+    return f"{asked} (at most {limit.rows:,}: {limit.reason})"
 
 
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:
