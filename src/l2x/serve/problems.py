@@ -1,0 +1,67 @@
+"""Everything that the service refuses, in one shape: {"error": {code, message, details, request}}."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from l2x.errors import BlackBoxError, InputError
+
+# Problems of rows that one answer lists.
+MOST_DETAILS = 20
+
+
+class Problem(Exception):
+    """An answer other than 200: `details` name rows and columns, `headers` go with it."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        details: Sequence[Mapping[str, Any]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+        self.details, self.headers = list(details)[:MOST_DETAILS], dict(headers or {})
+
+    def body(self, request: str) -> bytes:
+        error = {"code": self.code, "message": self.message, "details": self.details, "request": request}
+        return to_json({"error": error})
+
+    def response(self, request: str) -> Response:
+        return Response(self.body(request), self.status, headers=self.headers, media_type="application/json")
+
+
+def bad_rows(details: Sequence[Mapping[str, Any]]) -> Problem:
+    """Rows that cannot be explained: each detail has row, column (or None), given, expected."""
+    first = details[0]
+    where = f"Row {first['row']}" + (f", column '{first['column']}'" if first["column"] is not None else "")
+    more = f" ({len(details)} problems in all.)" if len(details) > 1 else ""
+    message = f"{where}: got {first['given']}, expected {first['expected']}.{more}"
+    return Problem(422, "invalid_rows", message, details=details)
+
+
+def overloaded(seconds: float) -> Problem:
+    """The queue is full; `seconds` is when it may be worth trying again."""
+    wait = str(max(1, min(60, round(seconds))))
+    return Problem(
+        503, "overloaded", f"Too much is waiting; try again in {wait} s.", headers={"Retry-After": wait}
+    )
+
+
+def as_problem(error: Exception) -> Problem:
+    """What a client is told of an error. Messages of a model stay here: they may quote another request."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, BlackBoxError):
+        cause = type(error.__cause__).__name__ if error.__cause__ else "what is no answer"
+        return Problem(502, "model_failed", f"The model failed on these rows ({cause}).")
+    if isinstance(error, InputError):
+        return Problem(422, "invalid_input", str(error))
+    return Problem(500, "internal", "The service failed; its log has the request's id.")
