@@ -51,7 +51,7 @@ def serve(
     reload: Reload = False,
     root_path: RootPath = "",
 ) -> None:
-    """Serve explainers over HTTP: one forward pass for requests that arrive together; a page to play with at /.
+    """Serve explainers over HTTP: requests that arrive together share a forward pass. A playground is at /.
 
     Example:  `l2x serve churn.l2x --model churn:model --reload`
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
-from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
+from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, refuse_told, weighted_mean
 
 OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
 PAPER = Recipe(
@@ -75,7 +75,8 @@ class SentencePredictor(nn.Module):
 class SentenceSelector(ReadsFirst):
     """w_θ: ids -> (n, sentences) importance scores; our recipe's, as `WordSelector`.
 
-    It scores every sentence conditioned on a summary of the text and on the predicted answer.
+    It scores every sentence conditioned on a summary of the text, on the predicted answer, and on the
+    model's own where it is told (`told` numbers).
     """
 
     reader: SentencePredictor
@@ -89,6 +90,7 @@ class SentenceSelector(ReadsFirst):
         filters: int = 150,
         hidden: int = 150,
         gain: float = 3.0,
+        told: int = 0,
     ) -> None:
         super().__init__()
         self.reader = SentencePredictor(
@@ -96,15 +98,18 @@ class SentenceSelector(ReadsFirst):
         )
         self.sentence = nn.Linear(filters, hidden)
         self.text = nn.Linear(hidden + outputs, hidden, bias=False)
+        self.told = nn.Linear(told, hidden, bias=False) if told else None
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
     @in_chunks
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, *told: Tensor) -> Tensor:
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
         there = (ids != PAD).any(dim=2).float()
         text = self.reader.hidden(weighted_mean(sentences, there))
         context = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
+        if self.told is not None:
+            context = context + self.told(*told)
         scores: Tensor = self.score(torch.relu(self.sentence(sentences) + context[:, None]))
         return scores[:, :, 0]
 
@@ -112,6 +117,7 @@ class SentenceSelector(ReadsFirst):
 def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
     """Our selector, or the paper's."""
     if paper:
+        refuse_told(options)
         return PaperSentenceSelector(vocabulary, **options)
     return SentenceSelector(vocabulary, outputs, **options)
 

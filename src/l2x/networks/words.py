@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from l2x.errors import InputError
 from l2x.networks.chunks import in_chunks
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 
@@ -135,7 +136,7 @@ class WordSelector(ReadsFirst):
     """w_θ: ids (n, length) -> (n, length) importance scores; our recipe's.
 
     It reads the text as a predictor does and scores every word, with its neighbours, conditioned on a summary
-    of the text and on the predicted answer.
+    of the text, on the predicted answer, and on the model's own where it is told (`told` numbers).
     """
 
     reader: WordPredictor
@@ -149,6 +150,7 @@ class WordSelector(ReadsFirst):
         filters: int = 250,
         hidden: int = 64,
         gain: float = 3.0,
+        told: int = 0,
     ) -> None:
         super().__init__()
         self.reader = WordPredictor(
@@ -156,16 +158,19 @@ class WordSelector(ReadsFirst):
         )
         self.word = nn.Linear(filters, hidden)
         self.text = nn.Linear(filters + outputs, hidden, bias=False)
+        self.told = nn.Linear(told, hidden, bias=False) if told else None
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
     @in_chunks
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, *told: Tensor) -> Tensor:
         reader = self.reader
         assert reader.convolution is not None
         windows = reader.convolution(reader.embedding(ids), ids != PAD)
         text = reader.hidden(torch.relu(windows.maximum()))
         context = self.text(torch.cat([text, reader.answer(text)], dim=1))
+        if self.told is not None:
+            context = context + self.told(*told)
         words = self.word(torch.relu(windows.values)) + context[windows.rows]  # (m, hidden)
         nowhere = torch.zeros(ids.shape, device=ids.device)  # padding, which is never selected
         return nowhere.masked_scatter(windows.live, self.score(torch.relu(words)))
@@ -174,8 +179,14 @@ class WordSelector(ReadsFirst):
 def word_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
     """Our selector, or the paper's."""
     if paper:
+        refuse_told(options)
         return PaperWordSelector(vocabulary, **options)
     return WordSelector(vocabulary, outputs, **options)
+
+
+def refuse_told(options: dict[str, Any]) -> None:
+    if options.get("told"):
+        raise InputError("The paper's selector reads the text alone; leave sees_answer=True out.")
 
 
 class PaperWordSelector(nn.Module):

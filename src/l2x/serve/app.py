@@ -25,7 +25,7 @@ from l2x.serve.gate import Gate, record_of
 from l2x.serve.metrics import Metrics
 from l2x.serve.playground import Pages, playground_routes
 from l2x.serve.predicting import predicting_routes
-from l2x.serve.problems import Problem, as_problem
+from l2x.serve.refusals import ServiceError, as_service_error
 from l2x.serve.settings import Settings
 from l2x.web.pages import STATIC
 
@@ -75,7 +75,7 @@ def create_app(
     @app.get("/health/ready", tags=["health"], summary="Everything is loaded")
     async def ready() -> Response:
         if not getattr(app.state, "ready", False):
-            raise Problem(503, "not_ready", "The service is starting or stopping.")
+            raise ServiceError(503, "not_ready", "The service is starting or stopping.")
         return json_response({"status": "ready", "explainers": [slot.name for slot in catalogue]})
 
     @app.get("/metrics", tags=["health"], summary="For Prometheus", response_class=Response)
@@ -92,25 +92,25 @@ def create_app(
 def _in_one_shape(app: FastAPI) -> None:
     """Every error as {"error": ...}, whoever raised it."""
 
-    async def problem(request: Request, error: Exception) -> Response:
-        return as_problem(error).response(record_of(request.scope).id)
+    async def ours(request: Request, error: Exception) -> Response:
+        return as_service_error(error).response(record_of(request.scope).id)
 
     async def from_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         codes = {404: "not_found", 405: "method_not_allowed"}
         code = codes.get(error.status_code, "http_error")
-        made = Problem(error.status_code, code, str(error.detail), headers=error.headers)
+        made = ServiceError(error.status_code, code, str(error.detail), headers=error.headers)
         return made.response(record_of(request.scope).id)
 
     async def parameters(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return Problem(422, "invalid_parameter", f"{where}: {first['msg']}.").response(
+        return ServiceError(422, "invalid_parameter", f"{where}: {first['msg']}.").response(
             record_of(request.scope).id
         )
 
-    app.add_exception_handler(Problem, problem)
-    app.add_exception_handler(L2XError, problem)
+    app.add_exception_handler(ServiceError, ours)
+    app.add_exception_handler(L2XError, ours)
     app.add_exception_handler(HTTPException, from_framework)
     app.add_exception_handler(RequestValidationError, parameters)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from l2x.serve.problems import Problem, overloaded
+from l2x.serve.refusals import ServiceError, overloaded
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")
@@ -32,8 +32,8 @@ class Job(Generic[Content]):
 class Batcher(Generic[Content, Result]):
     """Jobs in, results out, in batches of what has arrived while the last batch was at work.
 
-    No job waits for others to come: a batch is whatever is there. Where the work fails, its jobs are done once
-    more one by one, so that a request fails only by itself. Belongs to one event loop.
+    No job waits for others to come: a batch is whatever is there. Where the work fails, its jobs are done
+    once more one by one, so that a request fails only by itself. Belongs to one event loop.
 
     Parameters
     ----------
@@ -164,4 +164,4 @@ async def promised(answer: Any, seconds: float) -> Any:
         async with asyncio.timeout(seconds):
             return await answer
     except TimeoutError:
-        raise Problem(504, "timeout", f"There was no answer within {seconds:g} s.") from None
+        raise ServiceError(504, "timeout", f"There was no answer within {seconds:g} s.") from None

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from starlette.requests import Request
 
 from l2x.serve.gate import record_of
-from l2x.serve.problems import Problem
+from l2x.serve.refusals import ServiceError
 from l2x.serve.settings import Settings
 
 
@@ -26,7 +26,7 @@ async def chunks(request: Request, limit: int, seconds: float) -> AsyncIterator[
             async with asyncio.timeout(seconds):
                 piece = await anext(stream, None)
         except TimeoutError:
-            raise Problem(408, "slow_body", f"The body did not arrive within {seconds:g} s.") from None
+            raise ServiceError(408, "slow_body", f"The body did not arrive within {seconds:g} s.") from None
         if piece is None:
             return
         received += len(piece)
@@ -36,8 +36,10 @@ async def chunks(request: Request, limit: int, seconds: float) -> AsyncIterator[
             yield piece
 
 
-def too_large(limit: int) -> Problem:
-    return Problem(413, "too_large", f"The body is larger than {limit:,} bytes; send fewer rows at a time.")
+def too_large(limit: int) -> ServiceError:
+    return ServiceError(
+        413, "too_large", f"The body is larger than {limit:,} bytes; send fewer rows at a time."
+    )
 
 
 async def read_body(request: Request, settings: Settings) -> bytes:
@@ -46,7 +48,7 @@ async def read_body(request: Request, settings: Settings) -> bytes:
         async with asyncio.timeout(settings.body_timeout):
             pieces = [piece async for piece in chunks(request, settings.max_body, settings.body_timeout)]
     except TimeoutError:
-        raise Problem(
+        raise ServiceError(
             408, "slow_body", f"The body did not arrive within {settings.body_timeout:g} s."
         ) from None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -58,11 +60,11 @@ async def read_json(request: Request, settings: Settings, keys: Collection[str])
     try:
         content = from_json(body, allow_inf_nan=False)
     except ValueError as error:
-        raise Problem(400, "not_json", f"The body is not JSON: {error}.") from None
+        raise ServiceError(400, "not_json", f"The body is not JSON: {error}.") from None
     if not isinstance(content, dict):
-        raise Problem(422, "invalid_body", 'Expected an object such as {"rows": [...]}.')
+        raise ServiceError(422, "invalid_body", 'Expected an object such as {"rows": [...]}.')
     if unknown := [key for key in content if key not in keys]:
-        raise Problem(
+        raise ServiceError(
             422, "invalid_body", f"'{unknown[0][:50]}' is not known here; expected {', '.join(keys)}."
         )
     return content
@@ -72,9 +74,9 @@ def read_rows(request: Request, content: dict[str, Any], settings: Settings) -> 
     """The rows of a JSON body: some, and not too many."""
     rows = content.get("rows")
     if not isinstance(rows, list) or not rows:
-        raise Problem(422, "invalid_body", "'rows' must be a list with at least one row.")
+        raise ServiceError(422, "invalid_body", "'rows' must be a list with at least one row.")
     if len(rows) > settings.max_rows:
-        raise Problem(
+        raise ServiceError(
             413, "too_many_rows", f"{len(rows):,} rows; a request has at most {settings.max_rows:,}."
         )
     record_of(request.scope).rows = len(rows)

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from l2x.serve.bodies import chunks
 from l2x.serve.catalogue import Catalogue
 from l2x.serve.gate import record_of
 from l2x.serve.metrics import Metrics
-from l2x.serve.problems import Problem, overloaded
+from l2x.serve.refusals import ServiceError, overloaded
 from l2x.serve.served import Served
 from l2x.serve.settings import MIB, Settings
 
@@ -58,8 +58,8 @@ def bulk_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> A
     async def explain_arrow(
         name: str,
         request: Request,
-        k: int | None = Query(None, ge=1),
-        keep: list[str] = Query([], description="columns to copy, such as an id"),
+        k: Annotated[int | None, Query(ge=1)] = None,
+        keep: Annotated[list[str], Query(description="columns to copy, such as an id")] = [],  # noqa: B006
     ) -> Response:
         nonlocal free
         served = catalogue[name].served
@@ -144,7 +144,7 @@ class Inlet(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Exactly this many bytes, fewer only at the end: what Arrow's readers expect."""
         if size > MESSAGE:
-            raise Problem(
+            raise ServiceError(
                 413, "batch_too_large", f"A record batch is larger than {MESSAGE:,} bytes; send smaller ones."
             )
         found = bytearray()
@@ -187,12 +187,12 @@ def explain_stream(served: Served, inlet: Inlet, results: IO[bytes], k: int, kee
                     writer.write_batch(result)
                     rows += len(part)
             if writer is None:
-                raise Problem(422, "invalid_body", "The stream has no rows.")
+                raise ServiceError(422, "invalid_body", "The stream has no rows.")
             writer.close()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, InputError):
             raise
-        raise Problem(400, "not_arrow", f"The body is not a whole Arrow IPC stream: {error}.") from error
+        raise ServiceError(400, "not_arrow", f"The body is not a whole Arrow IPC stream: {error}.") from error
     finally:
         inlet.release()
     return rows

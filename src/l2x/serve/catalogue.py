@@ -14,7 +14,7 @@ from l2x.errors import InputError
 from l2x.foundations.arrays import Array
 from l2x.serve.batching import Batcher
 from l2x.serve.metrics import Metrics
-from l2x.serve.problems import Problem
+from l2x.serve.refusals import ServiceError
 from l2x.serve.rows.reader import Parsed
 from l2x.serve.served import Explained, Question, Served
 from l2x.serve.settings import Settings
@@ -52,20 +52,21 @@ class Slot:
         self._predicting: Batcher[_Asked, Array] = Batcher(_predicted, **limits)
 
     async def explain(self, served: Served, question: Question) -> Explained:
-        """In a batch with what else waits for the same explainer: an old one answers what came before a swap."""
+        """In a batch with what else waits for it; after a swap the old one answers what came before."""
         for column, rows in question.rows.unseen.items():
             self._metrics.unseen(self.name, column, rows)
-        return await self._explaining.submit(_Asked(served, question), len(question.rows), kind=served)
+        kind = (served, question.answers is None)
+        return await self._explaining.submit(_Asked(served, question), len(question.rows), kind)
 
     async def predict(self, served: Served, rows: Parsed) -> Array:
-        return await self._predicting.submit(_Asked(served, rows), len(rows), kind=served)
+        return await self._predicting.submit(_Asked(served, rows), len(rows), served)
 
     def close(self) -> None:
         self._explaining.close()
         self._predicting.close()
 
     async def look(self) -> None:
-        """Swap in a file that has changed; one that cannot be used is refused, once, and the old one stays."""
+        """Swap in a file that has changed; one that cannot be used is refused, and the old one stays."""
         try:
             found = _signature(self.path)
         except OSError:
@@ -111,7 +112,7 @@ class Catalogue:
         try:
             return self._slots[name]
         except KeyError:
-            raise Problem(
+            raise ServiceError(
                 404, "no_such_explainer", "There is no such explainer; GET /v1/explainers."
             ) from None
 

@@ -38,10 +38,10 @@ def explaining_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics
     async def explain(name: str, request: Request) -> Response:
         slot = catalogue[name]
         served = slot.served
-        content = await read_json(request, settings, ("rows", "k"))
-        question = Question(
-            served.reader.parse(read_rows(request, content, settings)), served.k(content.get("k"))
-        )
+        content = await read_json(request, settings, ("rows", "k", "answers"))
+        rows = served.reader.parse(read_rows(request, content, settings))
+        answers = served.answers_of(content.get("answers"), len(rows))
+        question = Question(rows, served.k(content.get("k")), answers)
         explained = await promised(slot.explain(served, question), settings.timeout)
         metrics.rows(name, len(question.rows))
         return json_response(explanation_json(served, question, explained))

@@ -1,4 +1,4 @@
-"""The form of one row: fields made from what the explainer takes, and the row that filled-in fields stand for."""
+"""The form of one row: fields made from what the explainer takes, and the row that they stand for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from l2x.features.patches import Patches
 from l2x.plots.images import plain, png
-from l2x.serve.problems import Problem
+from l2x.serve.refusals import ServiceError
 from l2x.serve.served import Served
 
 # How finely a slider divides the range of a column.
@@ -34,7 +34,7 @@ class Form(ABC):
     def k(self, fields: Mapping[str, str]) -> int:
         given = fields.get("k", "")
         if not given.isascii() or not given.isdigit():
-            raise Problem(422, "invalid_form", "k must be a whole number.")
+            raise ServiceError(422, "invalid_form", "k must be a whole number.")
         return self._served.k(int(given[:9]))
 
     @abstractmethod
@@ -56,7 +56,7 @@ class TableForm(Form):
             given = fields.get(f"c{c}", "").strip()
             if not given or f"m{c}" in fields:
                 if not column["missing"]:
-                    raise Problem(422, "invalid_form", f"'{column['name']}' is empty.")
+                    raise ServiceError(422, "invalid_form", f"'{column['name']}' is empty.")
                 row[column["name"]] = None
             elif column["type"] == "number":
                 row[column["name"]] = _number(given, column["name"])
@@ -115,7 +115,7 @@ class ImageForm(Form):
             content = base64.b64decode(fields.get("pixels", ""), validate=True)
             colours = np.frombuffer(content, dtype=np.uint8).reshape(height, width, 3)
         except (binascii.Error, ValueError):
-            raise Problem(422, "invalid_form", f"Expected {width} x {height} pixels.") from None
+            raise ServiceError(422, "invalid_form", f"Expected {width} x {height} pixels.") from None
         return base64.b64encode(png(colours / 255)).decode()
 
     def _fields(self, row: Any) -> dict[str, str]:
@@ -134,10 +134,10 @@ def _number(given: str, name: str) -> float:
     try:
         return float(given)
     except ValueError:
-        raise Problem(422, "invalid_form", f"'{name}' must be a number, not '{given[:24]}'.") from None
+        raise ServiceError(422, "invalid_form", f"'{name}' must be a number, not '{given[:24]}'.") from None
 
 
 def _category(given: str, column: Mapping[str, Any]) -> Any:
     if not given.isascii() or not given.isdigit() or int(given[:9]) >= len(column["categories"]):
-        raise Problem(422, "invalid_form", f"'{column['name']}' has no such category.")
+        raise ServiceError(422, "invalid_form", f"'{column['name']}' has no such category.")
     return column["categories"][int(given)]

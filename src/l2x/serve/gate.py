@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from l2x.serve.metrics import Metrics
-from l2x.serve.problems import Problem, as_problem
+from l2x.serve.refusals import ServiceError, as_service_error
 from l2x.serve.settings import Settings
 from l2x.web.pages import SECURITY_HEADERS
 
@@ -103,7 +103,7 @@ class Gate:
         except Exception as error:
             _log_failure(record, error)
             if not status:
-                await as_problem(error).response(record.id)(scope, receive, answer)
+                await as_service_error(error).response(record.id)(scope, receive, answer)
         finally:
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", "other")
@@ -123,7 +123,7 @@ class Gate:
     def _refusal(self, scope: Any, headers: dict[bytes, bytes], record: Record) -> Response:
         if scope["method"] == "GET" and b"text/html" in headers.get(b"accept", b""):
             return Response(self._login(), 401, media_type="text/html")
-        problem = Problem(
+        problem = ServiceError(
             401,
             "no_token",
             "Send the token: Authorization: Bearer ...",

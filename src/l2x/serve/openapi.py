@@ -14,7 +14,7 @@ class Open(BaseModel):
 
 
 class Feature(Open):
-    """A selected feature: `value` for tables, `span` (characters) for texts, `rectangle` (pixels) for images."""
+    """A selected feature: `value` in tables, `span` (characters) in texts, `rectangle` (pixels) in images."""
 
     index: int
     score: float
@@ -95,6 +95,8 @@ def rows_body(catalogue: Catalogue, *, k: bool) -> dict[str, Any]:
     }
     if k:
         properties["k"] = {"type": "integer", "minimum": 1, "description": "by default the explainer's own"}
+        about = "what the model says of each row, for explainers that read it; default: --model is asked"
+        properties["answers"] = {"type": "array", "items": {}, "description": about}
     examples = {
         name: {"summary": name, "value": {"rows": [reader.example()]}} for name, reader in readers.items()
     }

@@ -17,7 +17,7 @@ from l2x.serve.bodies import read_body
 from l2x.serve.catalogue import Catalogue
 from l2x.serve.forms import Form, form_of
 from l2x.serve.gate import COOKIE, Token, record_of
-from l2x.serve.problems import Problem, as_problem
+from l2x.serve.refusals import ServiceError, as_service_error
 from l2x.serve.served import Served
 from l2x.serve.settings import Settings
 from l2x.serve.whynot import Shown, shown
@@ -62,8 +62,8 @@ class Pages:
         try:
             row, k = form.row(fields), form.k(fields)
             found = await promised(self._showing.submit((served, row, k), 1), self._settings.timeout)
-        except (Problem, L2XError) as error:
-            return self._rendered("problem.html", message=as_problem(error).message)
+        except (ServiceError, L2XError) as error:
+            return self._rendered("problem.html", message=as_service_error(error).message)
         request = snippets.Request(base, served.name, row, k, token=self._settings.token is not None)
         return self._rendered(
             "result.html", about=served.description, k=k, shown=found,

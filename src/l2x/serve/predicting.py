@@ -18,7 +18,7 @@ from l2x.serve.batching import promised
 from l2x.serve.bodies import read_json, read_rows
 from l2x.serve.catalogue import Catalogue
 from l2x.serve.explaining import json_response, plain_answers
-from l2x.serve.problems import Problem
+from l2x.serve.refusals import ServiceError
 from l2x.serve.served import Served
 from l2x.serve.settings import Settings
 
@@ -34,7 +34,9 @@ def predicting_routes(catalogue: Catalogue, settings: Settings) -> APIRouter:
         slot = catalogue[name]
         served = slot.served
         if served.model is None:
-            raise Problem(404, "no_model", "This explainer is served without its model; start with --model.")
+            raise ServiceError(
+                404, "no_model", "This explainer is served without its model; start with --model."
+            )
         parsed = served.reader.parse(rows)
         answers: Array = await promised(slot.predict(served, parsed), settings.timeout)
         return served, answers
@@ -108,10 +110,10 @@ def rows_of_tensors(inputs: Any, most: int) -> list[Any]:
     ['good']
     """
     if not isinstance(inputs, list) or not inputs:
-        raise Problem(422, "invalid_body", "'inputs' must be a list with at least one tensor.")
+        raise ServiceError(422, "invalid_body", "'inputs' must be a list with at least one tensor.")
     tensors = {str(given.get("name")): _tensor(given, most) for given in inputs if isinstance(given, dict)}
     if len(tensors) != len(inputs):
-        raise Problem(422, "invalid_body", "Every input is an object with a name of its own.")
+        raise ServiceError(422, "invalid_body", "Every input is an object with a name of its own.")
     if len(inputs) == 1:
         (tensor,) = tensors.values()
         column = str(inputs[0]["name"])
@@ -120,7 +122,9 @@ def rows_of_tensors(inputs: Any, most: int) -> list[Any]:
         return rows if tensor.ndim > 1 or tensor.dtype == object else [{column: cell} for cell in rows]
     lengths = {len(tensor) for tensor in tensors.values()}
     if len(lengths) != 1 or any(tensor.size != len(tensor) for tensor in tensors.values()):
-        raise Problem(422, "invalid_body", "Several inputs are columns: each needs the shape [n] or [n, 1].")
+        raise ServiceError(
+            422, "invalid_body", "Several inputs are columns: each needs the shape [n] or [n, 1]."
+        )
     columns = {name: tensor.ravel().tolist() for name, tensor in tensors.items()}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
@@ -128,24 +132,24 @@ def rows_of_tensors(inputs: Any, most: int) -> list[Any]:
 def _tensor(given: dict[str, Any], most: int) -> Array:
     name, shape, datatype, data = (given.get(key) for key in ("name", "shape", "datatype", "data"))
     if not isinstance(name, str) or datatype not in TYPES or not isinstance(data, list):
-        raise Problem(
+        raise ServiceError(
             422, "invalid_body", f"An input has name, shape, datatype ({', '.join(TYPES)}) and data."
         )
     whole = isinstance(shape, list) and all(type(side) is int and side > 0 for side in shape)
     if not whole or not shape or shape[0] > most:
-        raise Problem(
+        raise ServiceError(
             422, "invalid_body", f"The shape of '{name[:50]}' is not [n, ...] with n up to {most:,}."
         )
     kinds = (int, float, type(None)) if datatype in NUMBERS else (bool,) if datatype == "BOOL" else (str,)
     flat = _flat(data)
     if any(type(cell) not in kinds for cell in flat):
-        raise Problem(422, "invalid_body", f"The data of '{name[:50]}' are not all {datatype}.")
+        raise ServiceError(422, "invalid_body", f"The data of '{name[:50]}' are not all {datatype}.")
     tensor = np.empty(len(flat), dtype=object)
     tensor[:] = flat
     try:
         tensor = tensor.reshape(shape)
     except ValueError:
-        raise Problem(
+        raise ServiceError(
             422, "invalid_body", f"'{name[:50]}' has {len(flat)} data, which is not its shape."
         ) from None
     return tensor if datatype == "BYTES" else tensor.astype(object)
@@ -155,6 +159,6 @@ def _flat(data: list[Any]) -> list[Any]:
     """V2 allows nested lists, too."""
     while data and isinstance(data[0], list):
         if not all(isinstance(part, list) for part in data):
-            raise Problem(422, "invalid_body", "Data are nested unevenly.")
+            raise ServiceError(422, "invalid_body", "Data are nested unevenly.")
         data = [cell for part in data for cell in part]
     return data

@@ -1,4 +1,4 @@
-"""From an application to a server: uvicorn, one process or several, whose supervisor replaces dead workers."""
+"""From an application to a server: uvicorn, one process or several, of which the dead are replaced."""
 
 from __future__ import annotations
 

@@ -12,18 +12,21 @@ import numpy as np
 
 from l2x.artifact import Artifact, read
 from l2x.blackbox import BlackBox
+from l2x.data import checked_answers
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.features.view import checked_k
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Gaussian
+from l2x.serve.refusals import ServiceError
 from l2x.serve.rows import images, tables, texts  # noqa: F401  (each says how its rows are read)
 from l2x.serve.rows.reader import Parsed, Reader, reader_of
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a request asks: rows, how many features of each, and answers that are known already."""
+    """What a request asks: rows, how many features of each, and the model's answers if they are known already,
+    (n, outputs). Either all questions of a batch bring answers, or none."""
 
     rows: Parsed
     k: int
@@ -58,8 +61,10 @@ class Served:
         artifact = read(path)
         explainer = artifact.explainer(model=model, device="cpu")
         served = cls(name, artifact, explainer, reader_of(explainer.features_), model)
+        outputs = explainer.q_.likelihood.outputs
+        even = np.zeros((1, outputs)) if served.regression else np.full((1, outputs), 1 / outputs)
         rows = served.reader.parse([served.reader.example()])
-        served.explain([Question(rows, explainer.k)])
+        served.explain([Question(rows, explainer.k, even if explainer.sees_answer else None)])
         return served
 
     def k(self, asked: Any) -> int:
@@ -97,6 +102,9 @@ class Served:
         return np.split(answers, ends[:-1])
 
     def _answers(self, questions: Sequence[Question], cells: Sequence[Any]) -> Array | None:
+        given = [question.answers for question in questions if question.answers is not None]
+        if given:
+            return np.concatenate(given)
         return None if self.model is None else self.ask(self.reader.for_model(cells))
 
     def ask(self, raw: Any, mask: Array | None = None) -> Array:
@@ -107,7 +115,30 @@ class Served:
 
     def explain_inputs(self, inputs: Any, k: int, answers: Array | None) -> Explanation:
         """The explanation of rows in any form that `explain` takes."""
-        return self.explainer.explain_quietly(inputs, k)
+        told = answers if self.explainer.sees_answer else None
+        return self.explainer.explain_quietly(inputs, k, answers=told)
+
+    def answers_of(self, given: Any, rows: int) -> Array | None:
+        """The answers that a request brings for an explainer that reads them."""
+        if given is None:
+            if self.explainer.sees_answer and self.model is None:
+                raise ServiceError(
+                    422,
+                    "no_answers",
+                    "This explainer reads the model's answers beside the rows: send 'answers'.",
+                )
+            return None
+        if not self.explainer.sees_answer:
+            raise ServiceError(
+                422, "invalid_body", "'answers' is for explainers that read the model's answers."
+            )
+        likelihood = self.explainer.q_.likelihood
+        try:
+            answers = np.array(given, dtype=np.float64).reshape(rows, likelihood.outputs)
+        except (TypeError, ValueError):
+            expected = f"{rows} answers of {likelihood.outputs} numbers"
+            raise ServiceError(422, "invalid_body", f"'answers' must be {expected}.") from None
+        return checked_answers(answers, rows, likelihood)
 
     @property
     def regression(self) -> bool:
@@ -141,6 +172,7 @@ class Served:
             "features": [str(name) for name in view.names_],
             "trained": {
                 "view": type(view).__name__,
+                "sees_answer": explainer.sees_answer,
                 "removal": getattr(view, "removal", None),
                 **{
                     part: chosen["name"] if isinstance(chosen, dict) else chosen

@@ -20,8 +20,8 @@ class Settings:
     max_rows : rows of one JSON request
     queue : rows that may wait for a batch; requests beyond it get 503
     batch_rows : rows of one forward pass; 1 explains every request by itself
-    timeout : the promised time: an answer takes no longer, or is 504. Requests whose turn would come later than
-        in half of it are refused with 503
+    timeout : the promised time: an answer takes no longer, or is 504. Requests whose turn would come later
+        than in half of it are refused with 503
     body_timeout : a body that takes longer to arrive gets 408
     reload : load a new file under an old name while the service runs
     root_path : where a proxy shows the service, such as "/l2x"

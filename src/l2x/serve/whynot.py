@@ -1,4 +1,4 @@
-"""One row for the page: what was selected, and what the model says of it, from these features and from the rest."""
+"""One row for the page: what was selected; what the model says of all, of these features, of the others."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from l2x.errors import some
 from l2x.features.categories import Levels
 from l2x.foundations.arrays import Array
-from l2x.serve.rows.reader import Wrong, kind_of
+from l2x.serve.rows.reader import CellError, kind_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Column(ABC):
     gap: bool
 
     def cell(self, value: Any) -> Any:
-        """The value as the explainer takes it; raises Wrong."""
+        """The value as the explainer takes it; raises CellError."""
         if value is None and self.gap:
             return None
         checked = self._checked(value)
@@ -35,12 +35,12 @@ class Column(ABC):
             raise self._wrong(kind_of(value))
         return checked
 
-    def absent(self) -> Wrong:
+    def absent(self) -> CellError:
         """A row does not have this column."""
         return self._wrong("nothing")
 
-    def _wrong(self, given: str) -> Wrong:
-        return Wrong(given, self._expected() + (" or null" if self.gap else ""), self.name)
+    def _wrong(self, given: str) -> CellError:
+        return CellError(given, self._expected() + (" or null" if self.gap else ""), self.name)
 
     @abstractmethod
     def _expected(self) -> str:

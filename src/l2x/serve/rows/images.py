@@ -14,7 +14,7 @@ import numpy as np
 from l2x.errors import require
 from l2x.features.patches import Patches
 from l2x.foundations.arrays import Array
-from l2x.serve.rows.reader import Reader, Wrong, kind_of, reader_of
+from l2x.serve.rows.reader import CellError, Reader, kind_of, reader_of
 from l2x.web.explained import patch_rectangles
 
 # What a PNG file is turned into, by the number of channels.
@@ -33,19 +33,19 @@ class ImageReader(Reader):
         shape = self.view.image_shape_
         expected = f"numbers in lists of shape {list(shape)}, or a PNG file of that size in base64"
         if type(row) is not list:
-            raise Wrong(kind_of(row), expected)
+            raise CellError(kind_of(row), expected)
         try:
             image = np.array(row)
         except ValueError:
-            raise Wrong("lists of different lengths", expected) from None
+            raise CellError("lists of different lengths", expected) from None
         if image.dtype.kind not in "if":
-            raise Wrong("lists that hold more than numbers", expected)
+            raise CellError("lists that hold more than numbers", expected)
         if image.shape != shape:
-            raise Wrong(f"lists of shape {list(image.shape)}", expected)
+            raise CellError(f"lists of shape {list(image.shape)}", expected)
         with np.errstate(over="ignore"):
             image = image.astype(np.float32)
         if not np.isfinite(image).all():
-            raise Wrong("a number too large", expected)
+            raise CellError("a number too large", expected)
         return image
 
     def _of_png(self, text: str) -> Array:
@@ -56,15 +56,15 @@ class ImageReader(Reader):
             content = base64.b64decode(text.removeprefix("data:image/png;base64,"), validate=True)
             with pillow.open(io.BytesIO(content), formats=["PNG"]) as image:
                 if image.size != (width, height):  # before its pixels are unpacked
-                    raise Wrong(f"a PNG file of {image.size[0]} x {image.size[1]} pixels", expected)
+                    raise CellError(f"a PNG file of {image.size[0]} x {image.size[1]} pixels", expected)
                 pixels = np.asarray(image.convert(MODES.get(self.view.channels, "L")), dtype=np.float32)
-        except Wrong:
+        except CellError:
             raise
         except (binascii.Error, ValueError, OSError, SyntaxError, pillow.DecompressionBombError):
-            raise Wrong(f"a text of {len(text)} characters", expected) from None
+            raise CellError(f"a text of {len(text)} characters", expected) from None
         channels = pixels.reshape(height, width, -1).transpose(2, 0, 1)
         if len(channels) != self.view.channels:
-            raise Wrong("a PNG file", f"lists: a PNG file has no {self.view.channels} channels")
+            raise CellError("a PNG file", f"lists: a PNG file has no {self.view.channels} channels")
         return (channels * np.float32(self.view.scale_ / 255)).reshape(self.view.image_shape_)
 
     def inputs(self, cells: Sequence[Any]) -> Array:

@@ -11,10 +11,10 @@ from typing import Any
 
 from l2x.errors import InputError
 from l2x.features.view import View
-from l2x.serve.problems import MOST_DETAILS, bad_rows
+from l2x.serve.refusals import MOST_DETAILS, bad_rows
 
 
-class Wrong(Exception):
+class CellError(Exception):
     """A row, or a cell, that cannot be used; `expected` says what can."""
 
     def __init__(self, given: str, expected: str, column: str | None = None) -> None:
@@ -48,7 +48,7 @@ class Reader(ABC):
         unseen: Counter[str] = Counter()
         try:
             return Parsed([self._row(row, unseen) for row in rows], unseen)
-        except Wrong:
+        except CellError:
             pass
         details: list[dict[str, Any]] = []
         for number, row in enumerate(rows):
@@ -59,13 +59,13 @@ class Reader(ABC):
 
     @abstractmethod
     def _row(self, row: Any, unseen: Counter[str]) -> Any:
-        """The checked cells of one row; raises Wrong."""
+        """The checked cells of one row; raises CellError."""
 
-    def _wrongs(self, row: Any) -> list[Wrong]:
+    def _wrongs(self, row: Any) -> list[CellError]:
         """Everything that is wrong with a row."""
         try:
             self._row(row, Counter())
-        except Wrong as wrong:
+        except CellError as wrong:
             return [wrong]
         return []
 

@@ -15,7 +15,7 @@ from l2x.errors import some
 from l2x.features.columns import Columns
 from l2x.foundations.arrays import Array
 from l2x.serve.rows.cells import Category, Column, Number
-from l2x.serve.rows.reader import Reader, Wrong, kind_of, reader_of
+from l2x.serve.rows.reader import CellError, Reader, kind_of, reader_of
 
 
 class TableReader(Reader):
@@ -56,9 +56,9 @@ class TableReader(Reader):
         if type(row) is list and len(row) == len(self.names):
             return row
         columns = some([f"'{name}'" for name in self.names])
-        raise Wrong(kind_of(row), f"an object with {columns}, or a list of {len(self.names)} cells")
+        raise CellError(kind_of(row), f"an object with {columns}, or a list of {len(self.names)} cells")
 
-    def _wrongs(self, row: Any) -> list[Wrong]:
+    def _wrongs(self, row: Any) -> list[CellError]:
         if type(row) is not dict and (type(row) is not list or len(row) != len(self.names)):
             return super()._wrongs(row)
         found = []
@@ -67,7 +67,7 @@ class TableReader(Reader):
                 if type(row) is dict and column.name not in row:
                     raise column.absent()
                 column.cell(row[column.name] if type(row) is dict else row[c])
-            except Wrong as wrong:
+            except CellError as wrong:
                 found.append(wrong)
         return found
 
@@ -121,8 +121,8 @@ class TableReader(Reader):
 def training_range(view: Columns) -> tuple[Array, Array]:
     """The lowest and highest number of each column in training, (d,), as far as the file remembers them.
 
-    Quantiles are kept in the networks' units, cut off at some deviations; without them there are only the rows
-    kept for resampling.
+    Quantiles are kept in the networks' units, cut off at some deviations; without them there are only the
+    rows kept for resampling.
     """
     held = np.ma.masked_invalid(view.background_)
     low, high = held.min(axis=0).filled(0.0), held.max(axis=0).filled(0.0)

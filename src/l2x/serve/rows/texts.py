@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from l2x.features.texts import Texts, TextView
-from l2x.serve.rows.reader import Reader, Wrong, kind_of, reader_of
+from l2x.serve.rows.reader import CellError, Reader, kind_of, reader_of
 
 EXAMPLE_WORDS = 8
 
@@ -18,7 +18,7 @@ class TextReader(Reader):
 
     def _row(self, row: Any, unseen: Counter[str]) -> str:
         if type(row) is not str:
-            raise Wrong(kind_of(row), "a text")
+            raise CellError(kind_of(row), "a text")
         return row
 
     def inputs(self, cells: Sequence[Any]) -> Texts:

@@ -14,7 +14,7 @@ from l2x.errors import BlackBoxError, InputError
 MOST_DETAILS = 20
 
 
-class Problem(Exception):
+class ServiceError(Exception):
     """An answer other than 200: `details` name rows and columns, `headers` go with it."""
 
     def __init__(
@@ -38,30 +38,30 @@ class Problem(Exception):
         return Response(self.body(request), self.status, headers=self.headers, media_type="application/json")
 
 
-def bad_rows(details: Sequence[Mapping[str, Any]]) -> Problem:
+def bad_rows(details: Sequence[Mapping[str, Any]]) -> ServiceError:
     """Rows that cannot be explained: each detail has row, column (or None), given, expected."""
     first = details[0]
     where = f"Row {first['row']}" + (f", column '{first['column']}'" if first["column"] is not None else "")
     more = f" ({len(details)} problems in all.)" if len(details) > 1 else ""
     message = f"{where}: got {first['given']}, expected {first['expected']}.{more}"
-    return Problem(422, "invalid_rows", message, details=details)
+    return ServiceError(422, "invalid_rows", message, details=details)
 
 
-def overloaded(seconds: float) -> Problem:
+def overloaded(seconds: float) -> ServiceError:
     """The queue is full; `seconds` is when it may be worth trying again."""
     wait = str(max(1, min(60, round(seconds))))
-    return Problem(
+    return ServiceError(
         503, "overloaded", f"Too much is waiting; try again in {wait} s.", headers={"Retry-After": wait}
     )
 
 
-def as_problem(error: Exception) -> Problem:
+def as_service_error(error: Exception) -> ServiceError:
     """What a client is told of an error. Messages of a model stay here: they may quote another request."""
-    if isinstance(error, Problem):
+    if isinstance(error, ServiceError):
         return error
     if isinstance(error, BlackBoxError):
         cause = type(error.__cause__).__name__ if error.__cause__ else "what is no answer"
-        return Problem(502, "model_failed", f"The model failed on these rows ({cause}).")
+        return ServiceError(502, "model_failed", f"The model failed on these rows ({cause}).")
     if isinstance(error, InputError):
-        return Problem(422, "invalid_input", str(error))
-    return Problem(500, "internal", "The service failed; its log has the request's id.")
+        return ServiceError(422, "invalid_input", str(error))
+    return ServiceError(500, "internal", "The service failed; its log has the request's id.")
