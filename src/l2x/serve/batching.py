@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from l2x.serve.refusals import ServiceError, overloaded
+from l2x.serve.refusals import overloaded, too_late
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")
@@ -27,6 +27,7 @@ class Job(Generic[Content]):
     rows: int
     kind: Hashable
     answer: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    came: float = field(default_factory=time.monotonic)
 
 
 class Batcher(Generic[Content, Result]):
@@ -40,10 +41,11 @@ class Batcher(Generic[Content, Result]):
     work : contents of jobs of one kind -> their results, in order
     most : rows of a batch; one job may have more by itself
     queue : rows that may wait
-    patience : seconds; a job whose turn would come later, by the speed of late, is refused
+    promise : seconds in which a job is done, or fails with 504. One whose turn would come later than in half
+        of them, by the speed of late, is refused
     inline : rows up to which a batch is worked on in the event loop itself: a thread costs small batches more
         than they take. 0 for work that may block
-    watch : is told the rows that wait, and the rows of each batch
+    watch : is told the rows that are left waiting, and the rows of a batch that begins
     """
 
     def __init__(
@@ -52,58 +54,79 @@ class Batcher(Generic[Content, Result]):
         *,
         most: int,
         queue: int,
-        patience: float,
+        promise: float,
         inline: int = 0,
-        watch: Callable[[int, int | None], None] = lambda waiting, batch: None,
+        watch: Callable[[int, int], None] = lambda waiting, batch: None,
     ) -> None:
         self._work, self._most, self._queue, self._inline = work, most, queue, inline
-        self._patience, self._watch = patience, watch
+        self._promise, self._watch = promise, watch
         self._waiting: deque[Job[Content]] = deque()
+        self._at_work: list[Job[Content]] = []
         self._rows = 0
         self._seconds_per_row = 0.0
         self._busy = False
+        self._clock: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="l2x-batch")
 
     async def submit(self, content: Content, rows: int, kind: Hashable = None) -> Result:
         """The result of one job, or a problem: 503 where too much is waiting."""
         wait = self._rows * self._seconds_per_row
-        if self._rows and (self._rows + rows > self._queue or wait > self._patience):
+        if self._rows and (self._rows + rows > self._queue or wait > self._promise / 2):
             raise overloaded(wait)
         job = Job(content, rows, kind)
         self._waiting.append(job)
         self._rows += rows
-        self._watch(self._rows, None)
+        loop = asyncio.get_running_loop()
         if not self._busy:
             self._busy = True
             # Not at once: what else is ready in this turn of the event loop joins the batch.
-            asyncio.get_running_loop().call_soon(self._next)
+            loop.call_soon(self._next)
         result: Result = await job.answer
         return result
 
     def close(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _next(self) -> None:
         """Start the next batch, if anything waits."""
+        waiting = self._rows
         batch = self._taken()
         if not batch:
             self._busy = False
             return
         rows = sum(job.rows for job in batch)
-        self._watch(self._rows, rows)
+        self._watch(waiting - rows, rows)
         loop, contents = asyncio.get_running_loop(), [job.content for job in batch]
         if rows <= self._inline:
             self._finish(batch, rows, _timed(self._work, contents))
             loop.call_soon(self._next)
             return
+        self._at_work = batch
+        if self._clock is None:
+            self._clock = loop.call_later(self._promise / 20, self._expire)
         future = loop.run_in_executor(self._thread, _timed, self._work, contents)
         future.add_done_callback(lambda done: self._after_thread(batch, rows, done))
+
+    def _expire(self) -> None:
+        """Fail what has been promised too long ago; looked at now and then, which costs less than a timer for
+        each job."""
+        self._clock = None
+        latest = time.monotonic() - self._promise
+        for job in (*self._at_work, *self._waiting):
+            if job.came < latest and not job.answer.done():
+                job.answer.set_exception(too_late(self._promise))
+        if self._busy:
+            loop = asyncio.get_running_loop()
+            self._clock = loop.call_later(self._promise / 20, self._expire)
 
     def _after_thread(self, batch: list[Job[Content]], rows: int, done: asyncio.Future[_Outcome]) -> None:
         if done.cancelled():  # the service is closing
             for job in batch:
                 job.answer.cancel()
             return
+        self._at_work = []
         self._finish(batch, rows, done.result())
         self._next()
 
@@ -125,7 +148,6 @@ class Batcher(Generic[Content, Result]):
 
     def _finish(self, batch: list[Job[Content]], rows: int, outcome: _Outcome) -> None:
         self._seconds_per_row += NEWS * (outcome.seconds / max(1, rows) - self._seconds_per_row)
-        self._watch(self._rows, None)
         if outcome.error is None:
             for job, result in zip(batch, outcome.results, strict=True):
                 if not job.answer.done():
@@ -135,7 +157,7 @@ class Batcher(Generic[Content, Result]):
                 batch[0].answer.set_exception(outcome.error)
         else:
             # In front of the queue, each of a kind of its own: they are worked on one by one.
-            alone = [Job(job.content, job.rows, object(), job.answer) for job in batch]
+            alone = [Job(job.content, job.rows, object(), job.answer, job.came) for job in batch]
             self._waiting.extendleft(reversed(alone))
             self._rows += rows
 
@@ -156,12 +178,3 @@ def _timed(work: Callable[[Sequence[Any]], Sequence[Any]], contents: Sequence[An
         return _Outcome(time.perf_counter() - started, results)
     except Exception as error:
         return _Outcome(time.perf_counter() - started, error=error)
-
-
-async def promised(answer: Any, seconds: float) -> Any:
-    """What is awaited, or the problem 504 after the promised time."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await answer
-    except TimeoutError:
-        raise ServiceError(504, "timeout", f"There was no answer within {seconds:g} s.") from None

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 from pydantic_core import from_json
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from l2x.serve.gate import record_of
 from l2x.serve.refusals import ServiceError
@@ -16,19 +16,29 @@ from l2x.serve.settings import Settings
 
 async def chunks(request: Request, limit: int, seconds: float) -> AsyncIterator[bytes]:
     """The body piece by piece; 413 beyond `limit` bytes, 408 if the next piece takes too long."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
-        raise too_large(limit)
-    received = 0
-    stream = request.stream()
+    pieces = _pieces(request, limit)
     while True:
         try:
             async with asyncio.timeout(seconds):
-                piece = await anext(stream, None)
+                piece = await anext(pieces, None)
         except TimeoutError:
-            raise ServiceError(408, "slow_body", f"The body did not arrive within {seconds:g} s.") from None
+            raise too_slow(seconds) from None
         if piece is None:
             return
+        yield piece
+
+
+async def _pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise too_large(limit)
+    received, more = 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece = message.get("body", b"")
+        more = message.get("more_body", False)
         received += len(piece)
         if received > limit:
             raise too_large(limit)
@@ -42,15 +52,19 @@ def too_large(limit: int) -> ServiceError:
     )
 
 
+def too_slow(seconds: float) -> ServiceError:
+    return ServiceError(408, "slow_body", f"The body did not arrive within {seconds:g} s.")
+
+
 async def read_body(request: Request, settings: Settings) -> bytes:
     """All of it, within the limits; the time limit is for the whole."""
+    pieces: list[bytes] = []
     try:
         async with asyncio.timeout(settings.body_timeout):
-            pieces = [piece async for piece in chunks(request, settings.max_body, settings.body_timeout)]
+            async for piece in _pieces(request, settings.max_body):
+                pieces.append(piece)
     except TimeoutError:
-        raise ServiceError(
-            408, "slow_body", f"The body did not arrive within {settings.body_timeout:g} s."
-        ) from None
+        raise too_slow(settings.body_timeout) from None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

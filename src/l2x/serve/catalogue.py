@@ -42,7 +42,7 @@ class Slot:
         self.served = Served.load(name, path, model)
         watch = metrics.queue(name)
         limits: dict[str, Any] = {
-            "most": settings.batch_rows, "queue": settings.queue, "patience": settings.timeout / 2
+            "most": settings.batch_rows, "queue": settings.queue, "promise": settings.timeout
         }  # fmt: skip
         # Texts, images and models take longer than a request should hold up the others.
         inline = INLINE if model is None and self.served.description["takes"]["kind"] == "table" else 0

@@ -62,14 +62,13 @@ class Metrics:
     def reloaded(self, explainer: str, outcome: str) -> None:
         self._reloads.labels(explainer, outcome).inc()
 
-    def queue(self, explainer: str) -> Callable[[int, int | None], None]:
-        """What a batcher tells: the rows that wait, and the rows of each batch."""
+    def queue(self, explainer: str) -> Callable[[int, int], None]:
+        """What a batcher tells when a batch begins: the rows left waiting, and those of the batch."""
         waiting, batches = self._waiting.labels(explainer), self._batches.labels(explainer)
 
-        def watch(rows: int, batch: int | None) -> None:
+        def watch(rows: int, batch: int) -> None:
             waiting.set(rows)
-            if batch is not None:
-                batches.observe(batch)
+            batches.observe(batch)
 
         return watch
 

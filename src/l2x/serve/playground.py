@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from l2x._version import __version__
 from l2x.errors import L2XError
 from l2x.serve import snippets
-from l2x.serve.batching import Batcher, promised
+from l2x.serve.batching import Batcher
 from l2x.serve.bodies import read_body
 from l2x.serve.catalogue import Catalogue
 from l2x.serve.forms import Form, form_of
@@ -37,7 +37,7 @@ class Pages:
         self._templates.globals["version"] = __version__
         self._templates.filters["path"] = lambda name: quote(name, safe="")
         self._showing: Batcher[tuple[Served, Any, int], Shown] = Batcher(
-            _all_shown, most=1, queue=WAITING, patience=settings.timeout / 2
+            _all_shown, most=1, queue=WAITING, promise=settings.timeout
         )
 
     def login(self, wrong: bool = False) -> str:
@@ -61,7 +61,7 @@ class Pages:
         """What changes with the form: answers, explanation, and the request that would give them."""
         try:
             row, k = form.row(fields), form.k(fields)
-            found = await promised(self._showing.submit((served, row, k), 1), self._settings.timeout)
+            found = await self._showing.submit((served, row, k), 1)
         except (ServiceError, L2XError) as error:
             return self._rendered("problem.html", message=as_service_error(error).message)
         request = snippets.Request(base, served.name, row, k, token=self._settings.token is not None)

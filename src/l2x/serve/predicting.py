@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from l2x.foundations.arrays import Array
 from l2x.serve import openapi
-from l2x.serve.batching import promised
 from l2x.serve.bodies import read_json, read_rows
 from l2x.serve.catalogue import Catalogue
 from l2x.serve.explaining import json_response, plain_answers
@@ -38,8 +37,7 @@ def predicting_routes(catalogue: Catalogue, settings: Settings) -> APIRouter:
                 404, "no_model", "This explainer is served without its model; start with --model."
             )
         parsed = served.reader.parse(rows)
-        answers: Array = await promised(slot.predict(served, parsed), settings.timeout)
-        return served, answers
+        return served, await slot.predict(served, parsed)
 
     @router.post(
         "/v1/models/{name}/predict",

@@ -55,6 +55,11 @@ def overloaded(seconds: float) -> ServiceError:
     )
 
 
+def too_late(seconds: float) -> ServiceError:
+    """The promised time is over."""
+    return ServiceError(504, "timeout", f"There was no answer within {seconds:g} s.")
+
+
 def as_service_error(error: Exception) -> ServiceError:
     """What a client is told of an error. Messages of a model stay here: they may quote another request."""
     if isinstance(error, ServiceError):

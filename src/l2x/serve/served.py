@@ -13,6 +13,7 @@ import numpy as np
 from l2x.artifact import Artifact, read
 from l2x.blackbox import BlackBox
 from l2x.data import checked_answers
+from l2x.errors import BlackBoxError
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.features.view import checked_k
@@ -25,8 +26,10 @@ from l2x.serve.rows.reader import Parsed, Reader, reader_of
 
 @dataclass(frozen=True)
 class Question:
-    """What a request asks: rows, how many features of each, and the model's answers if they are known already,
-    (n, outputs). Either all questions of a batch bring answers, or none."""
+    """What a request asks: rows, how many features, and the model's answers (n, outputs) if it brings them.
+
+    Either all questions of a batch bring answers, or none.
+    """
 
     rows: Parsed
     k: int
@@ -135,10 +138,10 @@ class Served:
         likelihood = self.explainer.q_.likelihood
         try:
             answers = np.array(given, dtype=np.float64).reshape(rows, likelihood.outputs)
-        except (TypeError, ValueError):
-            expected = f"{rows} answers of {likelihood.outputs} numbers"
+            return checked_answers(answers, rows, likelihood)
+        except (TypeError, ValueError, BlackBoxError):
+            expected = f"{rows} answers of {likelihood.outputs} numbers, as the model gives them"
             raise ServiceError(422, "invalid_body", f"'answers' must be {expected}.") from None
-        return checked_answers(answers, rows, likelihood)
 
     @property
     def regression(self) -> bool:
