@@ -305,8 +305,12 @@ def test_pages_come_from_this_host_alone(client: TestClient) -> None:
 
 
 def test_behind_a_proxy_every_address_has_its_path() -> None:
-    with TestClient(service("columns", root_path="/l2x")) as client:
-        page = client.get("/").text
+    token = "correct-horse-battery"
+    with TestClient(service("columns", root_path="/l2x", token=token), root_path="/l2x") as client:
+        assert client.get("/l2x/health/live").status_code == 200
+        assert client.get("/l2x/static/l2x.css").status_code == 200
+        assert client.get("/l2x/v1/explainers").status_code == 401
+        page = client.get("/l2x/", headers={"authorization": f"Bearer {token}"}).text
         assert 'href="/l2x/static/l2x.css"' in page
         assert 'hx-post="/l2x/playground/columns-surrogate/result"' in page
         assert "/l2x/v1/explainers/columns-surrogate/explain" in page

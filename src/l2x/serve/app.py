@@ -57,7 +57,6 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        root_path=settings.root_path,
         responses=openapi.RESPONSES,
     )
     app.state.catalogue = catalogue

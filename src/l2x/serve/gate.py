@@ -94,7 +94,8 @@ class Gate:
             await send(message)
 
         try:
-            if self._token and not scope["path"].startswith(OPEN) and not self._token.let_in(headers):
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            if self._token and not path.startswith(OPEN) and not self._token.let_in(headers):
                 await self._refusal(scope, headers, record)(scope, receive, answer)
             else:
                 await self.app(scope, receive, answer)
