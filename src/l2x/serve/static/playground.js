@@ -178,4 +178,5 @@ document.addEventListener("htmx:afterSwap", () => {
   const request = document.querySelector("#result .request");
   if (request) request.open = opened;
 });
-restore();
+// Not before htmx listens.
+document.addEventListener("DOMContentLoaded", restore);
