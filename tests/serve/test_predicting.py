@@ -44,11 +44,8 @@ def tensors(kind: str, rows: list[Any]) -> list[dict[str, Any]]:
         return [{"name": "image", "shape": [7, 8, 8], "datatype": "FP32", "data": np.ravel(rows).tolist()}]
     if kind == "frame":
         kinds = {"age": "FP64", "income": "FP64", "town": "BYTES", "owner": "BOOL"}
-        # V2 has no missing text
         return [
             {"name": name, "shape": [7, 1], "datatype": datatype, "data": [row[name] for row in rows]}
-            if name != "town"
-            else {"name": name, "shape": [7], "datatype": "BYTES", "data": [row[name] for row in rows]}
             for name, datatype in kinds.items()
         ]
     return [{"name": "rows", "shape": [7, 5], "datatype": "FP64", "data": rows}]

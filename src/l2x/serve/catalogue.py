@@ -38,7 +38,7 @@ class Slot:
 
     def __init__(self, name: str, path: Path, model: BlackBox | None, settings: Settings, metrics: Metrics):
         self.name, self.path, self.model, self._metrics = name, path, model, metrics
-        self._seen = _signature(path)
+        self._seen = _signature(path) if path.exists() else None  # the next line says that it is not there
         self.served = Served.load(name, path, model)
         watch = metrics.queue(name)
         limits: dict[str, Any] = {
@@ -145,8 +145,8 @@ def by_name(files: Sequence[Path]) -> dict[str, Path]:
 
 
 def _signature(path: Path) -> tuple[int, int, int]:
-    status = path.stat() if path.exists() else None
-    return (0, 0, 0) if status is None else (status.st_ino, status.st_size, status.st_mtime_ns)
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _kind(served: Served) -> str:

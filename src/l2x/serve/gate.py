@@ -142,9 +142,16 @@ class JsonLines(logging.Formatter):
         return json.dumps(line | {"event": record.getMessage()} | getattr(record, "fields", {}))
 
 
+class _Stderr(logging.Handler):
+    """Whatever standard error is at the moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr)
+
+
 def log_to_stderr() -> None:
     """The service's log, and uvicorn's, as lines of JSON."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(JsonLines())
     for name, level in (("l2x.serve", logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)

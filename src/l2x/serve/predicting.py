@@ -6,6 +6,7 @@ POST /v2/models/{name}/infer     {"inputs": [{name, shape, datatype, data}]} -> 
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -115,9 +116,10 @@ def rows_of_tensors(inputs: Any, most: int) -> list[Any]:
     if len(inputs) == 1:
         (tensor,) = tensors.values()
         column = str(inputs[0]["name"])
-        # A text, a row of a matrix, an image; or a table of one column
+        # A text, a row of a matrix, an image; or a table of one column of numbers
         rows: list[Any] = tensor.tolist()
-        return rows if tensor.ndim > 1 or tensor.dtype == object else [{column: cell} for cell in rows]
+        lone = tensor.ndim == 1 and inputs[0]["datatype"] != "BYTES"
+        return [{column: cell} for cell in rows] if lone else rows
     lengths = {len(tensor) for tensor in tensors.values()}
     if len(lengths) != 1 or any(tensor.size != len(tensor) for tensor in tensors.values()):
         raise ServiceError(
@@ -138,7 +140,7 @@ def _tensor(given: dict[str, Any], most: int) -> Array:
         raise ServiceError(
             422, "invalid_body", f"The shape of '{name[:50]}' is not [n, ...] with n up to {most:,}."
         )
-    kinds = (int, float, type(None)) if datatype in NUMBERS else (bool,) if datatype == "BOOL" else (str,)
+    kinds = {"BOOL": (bool, NoneType), "BYTES": (str, NoneType)}.get(datatype, (int, float, NoneType))
     flat = _flat(data)
     if any(type(cell) not in kinds for cell in flat):
         raise ServiceError(422, "invalid_body", f"The data of '{name[:50]}' are not all {datatype}.")
@@ -150,7 +152,7 @@ def _tensor(given: dict[str, Any], most: int) -> Array:
         raise ServiceError(
             422, "invalid_body", f"'{name[:50]}' has {len(flat)} data, which is not its shape."
         ) from None
-    return tensor if datatype == "BYTES" else tensor.astype(object)
+    return tensor
 
 
 def _flat(data: list[Any]) -> list[Any]:
