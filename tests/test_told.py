@@ -52,7 +52,9 @@ def test_the_model_is_asked_unless_answers_are_given(told: l2x.Explainer, tmp_pa
     alone = l2x.load(path)
     assert (alone.sees_answer, alone.answer) == (True, "class")
     assert np.array_equal(alone.explain(X, answers=coin(X)).scores, asked.scores)
-    with pytest.raises(l2x.InputError, match=r"pass them, explain\(X, answers=...\), or load it with its model"):
+    with pytest.raises(
+        l2x.InputError, match=r"pass them, explain\(X, answers=...\), or load it with its model"
+    ):
         alone.explain(X)
     assert np.array_equal(l2x.load(path, model=coin).explain(X).scores, asked.scores)
 

@@ -33,7 +33,9 @@ def test_a_short_name_stands_for_its_object(name: str, value: Value, table: np.n
 
 @pytest.mark.parametrize("given", ["suregate", None, 3])
 def test_an_unknown_value_is_refused(given: object) -> None:
-    with pytest.raises(l2x.InputError, match=r"value is .*; choose among 'both', 'surrogate', 'model', 'joint'"):
+    with pytest.raises(
+        l2x.InputError, match=r"value is .*; choose among 'both', 'surrogate', 'model', 'joint'"
+    ):
         as_value(given)  # type: ignore[arg-type]
 
 
@@ -148,7 +150,9 @@ def test_queries_bound_what_the_model_is_asked(table: np.ndarray) -> None:
     by_surrogate = l2x.Explainer(one_column, 1, value="surrogate", training=plan).fit(table)
     without = l2x.Explainer(one_column, 1, queries=0, training=plan).fit(table)
     assert np.array_equal(without.explain(table).scores, by_surrogate.explain(table).scores)
-    with pytest.raises(l2x.InputError, match=r"less than one a step; raise queries=, or take value='surrogate'"):
+    with pytest.raises(
+        l2x.InputError, match=r"less than one a step; raise queries=, or take value='surrogate'"
+    ):
         l2x.Explainer(one_column, 1, value="model", queries=3, training=plan).fit(table)
 
 
