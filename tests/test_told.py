@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from command_line import Folder
 from sklearn.base import clone
 from toy_models import one_column
 
@@ -34,7 +35,7 @@ def told() -> l2x.Explainer:
 
 
 def test_the_explanation_argues_for_the_answer_given(told: l2x.Explainer) -> None:
-    """Of two columns that speak for different answers, the one that speaks for the answer told is selected."""
+    """Of two columns that speak for different answers, the one for the answer told is selected."""
     X = np.zeros((400, 5))
     X[:, 0], X[:, 1] = 1.0, -1.0
     for answer, column in ((1, 0), (0, 1)):
@@ -111,3 +112,33 @@ def test_what_is_told_is_of_moderate_size() -> None:
 def test_an_unknown_answer_is_refused(table: np.ndarray) -> None:
     with pytest.raises(l2x.InputError, match=r"answer is 'klass'; choose 'distribution' or 'class'"):
         l2x.Explainer(one_column, 1, answer="klass", training=PLAN).fit(table)  # type: ignore[arg-type]
+
+
+def test_the_command_line_tells_answers_from_columns_or_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    user = Folder(tmp_path)
+    Path("coined.py").write_text(
+        "import numpy as np\n"
+        "def model(X):\n"
+        "    p = 1 / (1 + np.exp(-6 * np.asarray(X, dtype=float)[:, :2].sum(axis=1)))\n"
+        "    return np.stack([1 - p, p], axis=1)\n"
+    )
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.to_csv("train.csv", index=False)
+    frame.assign(p0=coin(X)[:, 0], p1=coin(X)[:, 1]).to_csv("answered.csv", index=False)
+    user.run(
+        "fit", "coined:model", "train.csv", "--k", "1", "--sees-answer", "--quick", "-q", "-o", "told.l2x"
+    )
+    assert "name the columns of DATA" in user.fails("explain", "told.l2x", "train.csv")
+    user.run("explain", "told.l2x", "answered.csv", "--answers", "p0,p1", "-q", "-o", "by_column.csv")
+    user.run("explain", "told.l2x", "train.csv", "--model", "coined:model", "-q", "-o", "by_model.csv")
+    assert Path("by_column.csv").read_text() == Path("by_model.csv").read_text()
+    shown = user.run(
+        "explain", "told.l2x", "answered.csv", "--answers", "p0,p1", "--share", "0.9", "--head", 3
+    ).stdout
+    assert "p0" not in shown
+    assert "Cannot read answers from" in user.fails("explain", "told.l2x", "train.csv", "--answers", "p0,p9")

@@ -31,6 +31,7 @@ from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
+from l2x.sizes import Cuts
 from l2x.training import Phase, TrainingPlan
 from l2x.values import Value
 
@@ -69,6 +70,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
+        "cuts": None if explainer.cuts_ is None else asdict(explainer.cuts_),
         "fit_seconds": explainer.fit_seconds_,
     }
     settings = json.loads(json.dumps(settings, default=_plain))
@@ -160,8 +162,18 @@ def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit."""
-    return {"answer": "distribution", "sees_answer": False, "queries": None, "queries_limit": None} | settings
+    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit; a
+    predictor of words looked at windows of them unless told otherwise."""
+    if settings["view"]["name"] == "Words" and settings["predictor"] != "custom":
+        settings = settings | {"predictor": {"pooling": "window"} | (settings["predictor"] or {})}
+    new = {
+        "answer": "distribution",
+        "sees_answer": False,
+        "queries": None,
+        "queries_limit": None,
+        "cuts": None,
+    }
+    return new | settings
 
 
 UPGRADES = {1: _from_format_1, 2: _from_format_2}
@@ -208,6 +220,7 @@ def _rebuild(
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
+    explainer.cuts_ = None if settings["cuts"] is None else Cuts(**_tuples(settings["cuts"]))
     return explainer
 
 
@@ -215,7 +228,7 @@ def _named(thing: Any) -> dict[str, Any]:
     """A view, value, sampler or likelihood by the name of its class and its settings."""
     own = vars(type(thing))
     if isinstance(thing, View):
-        return {"name": type(thing).__name__, "settings": thing.get_params(deep=False)}
+        return {"name": type(thing).__name__, "settings": thing.saved_options()}
     if "__init__" in own and "__dataclass_fields__" not in own:
         raise InputError(
             f"Cannot save {type(thing).__name__}: its options are unknown; make it a @dataclass(frozen=True)."

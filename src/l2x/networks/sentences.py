@@ -23,9 +23,11 @@ RECIPES = Recipes(OURS, PAPER, rows_at_once=512)
 class SentenceEncoder(nn.Module):
     """Ids (n, sentences, words) -> (n, sentences, filters); zero where there is no sentence."""
 
-    def __init__(self, vocabulary: int, width: int, filters: int, gain: float) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, filters: int, gain: float, vectors: Tensor | None = None
+    ) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
         self.convolution = WindowConvolution(width, filters)
         self.filters = filters
 
@@ -53,9 +55,10 @@ class SentencePredictor(nn.Module):
         hidden: int = 150,
         gain: float = 3.0,
         sees_mask: bool = True,
+        vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain, vectors)
         self.sees_mask = sees_mask
         features = filters + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
@@ -91,10 +94,18 @@ class SentenceSelector(ReadsFirst):
         hidden: int = 150,
         gain: float = 3.0,
         told: int = 0,
+        vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.reader = SentencePredictor(
-            vocabulary, outputs, width=width, filters=filters, hidden=hidden, gain=gain, sees_mask=False
+            vocabulary,
+            outputs,
+            width=width,
+            filters=filters,
+            hidden=hidden,
+            gain=gain,
+            sees_mask=False,
+            vectors=vectors,
         )
         self.sentence = nn.Linear(filters, hidden)
         self.text = nn.Linear(hidden + outputs, hidden, bias=False)
@@ -117,7 +128,7 @@ class SentenceSelector(ReadsFirst):
 def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
     """Our selector, or the paper's."""
     if paper:
-        refuse_told(options)
+        refuse_told(options.pop("told", 0))
         return PaperSentenceSelector(vocabulary, **options)
     return SentenceSelector(vocabulary, outputs, **options)
 
@@ -125,9 +136,17 @@ def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **o
 class PaperSentenceSelector(nn.Module):
     """w_θ as section 4.2 has it: encoded sentences, three convolutions over them, a dense layer."""
 
-    def __init__(self, vocabulary: int, *, width: int = 100, filters: int = 150, gain: float = 1.0) -> None:
+    def __init__(
+        self,
+        vocabulary: int,
+        *,
+        width: int = 100,
+        filters: int = 150,
+        gain: float = 1.0,
+        vectors: Tensor | None = None,
+    ) -> None:
         super().__init__()
-        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain, vectors)
         layers: list[nn.Module] = []
         for _ in range(3):
             layers += [nn.Conv1d(filters, filters, 3, padding=1), nn.ReLU()]
