@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import logging
 import os
 import re
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
@@ -139,14 +139,14 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {"time": f"{moment}.{int(record.msecs):03}Z", "level": record.levelname.lower()}
-        return json.dumps(line | {"event": record.getMessage()} | getattr(record, "fields", {}))
+        return to_json(line | {"event": record.getMessage()} | getattr(record, "fields", {})).decode()
 
 
 class _Stderr(logging.Handler):
     """Whatever standard error is at the moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(self.format(record), file=sys.stderr)
+        sys.stderr.write(self.format(record) + "\n")
 
 
 def log_to_stderr() -> None:

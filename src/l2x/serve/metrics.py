@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,17 @@ class Metrics:
             "l2x_reloads", "New files: swapped in, or refused.", ["explainer", "outcome"], registry=registry
         )
 
+        # Finding what belongs to labels takes longer than counting: it is done once for each.
+        self._of_request = cache(lambda route, status: self._requests.labels(route, str(status)).inc)
+        self._of_route = cache(lambda route: self._seconds.labels(route).observe)
+        self._of_explainer = cache(lambda explainer: self._rows.labels(explainer).inc)
+
     def request(self, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        self._of_request(route, status)()
+        self._of_route(route)(seconds)
 
     def rows(self, explainer: str, rows: int) -> None:
-        self._rows.labels(explainer).inc(rows)
+        self._of_explainer(explainer)(rows)
 
     def unseen(self, explainer: str, column: str, rows: int) -> None:
         self._unseen.labels(explainer, column).inc(rows)
