@@ -66,8 +66,8 @@ function done() for _, thread in ipairs(threads) do print("statuses " .. thread:
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk saw - milliseconds, answers per second, answers by status - and the server's processor time for an
-    answer, in milliseconds, which tells something on a busy machine, too."""
+    """What wrk saw - milliseconds, answers per second, answers by status - and the server's processor time
+    for an answer, in milliseconds, which tells something on a busy machine, too."""
 
     p50: float
     p99: float

@@ -42,8 +42,8 @@ def served(*arguments: str, cwd: Path | None = None) -> Iterator[tuple[subproces
         text=True,
         cwd=cwd,
     )
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("serving"), line
         address = line.split()[1]
@@ -52,6 +52,7 @@ def served(*arguments: str, cwd: Path | None = None) -> Iterator[tuple[subproces
     finally:
         process.terminate()
         process.wait(180)
+        process.stdout.close()
 
 
 def wait_until_ready(address: str, seconds: float = PATIENCE) -> None:

@@ -42,7 +42,7 @@ class Batcher(Generic[Content, Result]):
     most : rows of a batch; one job may have more by itself
     queue : rows that may wait
     promise : seconds in which a job is done, or fails with 504. One whose turn would come later than in half
-        of them, by the speed of late, is refused
+        of them, by the speed of late, is refused, and one whose turn did not come by then
     inline : rows up to which a batch is worked on in the event loop itself: a thread costs small batches more
         than they take. 0 for work that may block
     watch : is told the rows that are left waiting, and the rows of a batch that begins
@@ -110,13 +110,16 @@ class Batcher(Generic[Content, Result]):
         future.add_done_callback(lambda done: self._after_thread(batch, rows, done))
 
     def _expire(self) -> None:
-        """Fail what has been promised too long ago; looked at now and then, which costs less than a timer for
-        each job."""
+        """Fail what was promised too long ago, and refuse what still waits when half of its time is over: the
+        work needs the rest. Looked at now and then, which costs less than a timer for each job."""
         self._clock = None
-        latest = time.monotonic() - self._promise
-        for job in (*self._at_work, *self._waiting):
-            if job.came < latest and not job.answer.done():
+        now = time.monotonic()
+        for job in self._at_work:
+            if job.came < now - self._promise and not job.answer.done():
                 job.answer.set_exception(too_late(self._promise))
+        for job in self._waiting:
+            if job.came < now - self._promise / 2 and not job.answer.done():
+                job.answer.set_exception(overloaded(self._promise))
         if self._busy:
             loop = asyncio.get_running_loop()
             self._clock = loop.call_later(self._promise / 20, self._expire)
