@@ -10,7 +10,7 @@ import typer
 
 from l2x.cli.first_rows import show_first
 from l2x.cli.model import load_black_box
-from l2x.cli.options import Column, Data, Drop, OtherK, Quiet, Saved
+from l2x.cli.options import STANDARD, Column, Data, Drop, OtherK, Quiet, Saved
 from l2x.cli.terminal import note_ignored, say
 
 if TYPE_CHECKING:
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="OUT", help="A .csv or .parquet file; without it, look at the first rows."
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="A .csv or .parquet file, or - for standard output: CSV, or JSON lines if DATA are. Without it, "
+        "look at the first rows.",
     ),
 ]
 Keep = Annotated[
@@ -84,31 +88,69 @@ def explain(
     For texts, feature_1 .. feature_k are the words or sentences themselves.
 
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
+
+    In a pipe:  `... | l2x explain churn.l2x - -o - | ...`
     """
     from l2x.artifact import load
+    from l2x.files.pipes import opened
+
+    explainer = load(file, model=None if model is None else load_black_box(model))
+    given = [name for name in (answers or "").split(",") if name]
+    _check_answers(explainer, given, model)
+    with opened(data) as (table, as_lines):
+        keep = list(dict.fromkeys(keep or []))
+        batches = _batches(explainer, table, k, keep, drop or [], column, given, share, quiet=quiet)
+        workers = 1 if model is not None else workers  # it may not bear two questions at a time
+        if output is None:
+            show_first(batches, table, head)
+        elif output == STANDARD:
+            _explain_out(batches, table, batch_rows=batch_rows, lines=as_lines)
+        else:
+            _check_output(output, {"DATA": data, "FILE": file})
+            _explain_into(output, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+
+
+def _batches(
+    explainer: Explainer,
+    table: Table,
+    k: int | None,
+    keep: list[str],
+    drop: list[str],
+    column: str | None,
+    answers: list[str],
+    share: float | None,
+    *,
+    quiet: bool,
+) -> BatchExplainer:
+    """What is asked of each batch of the table; whatever can be wrong with it is found here."""
     from l2x.features.view import checked_k
-    from l2x.files.tables import Table, format_of
-    from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import BatchExplainer, match_columns
 
-    explainer, table = load(file, model=None if model is None else load_black_box(model)), Table(data)
-    keep, given = list(dict.fromkeys(keep or [])), [name for name in (answers or "").split(",") if name]
-    table.require(given, "read answers from")
-    _check_answers(explainer, given, model)
-    columns, ignored = match_columns(
-        explainer, table, drop=drop or [], keep=list(dict.fromkeys([*keep, *given])), column=column
-    )
+    table.require(answers, "read answers from")
+    beside = list(dict.fromkeys([*keep, *answers]))
+    columns, ignored = match_columns(explainer, table, drop=drop, keep=beside, column=column)
     k = checked_k(explainer.features_, explainer.k if k is None else k)
     if not quiet:
         note_ignored(ignored, "the explainer")
-    batches = BatchExplainer(explainer, columns, keep=keep, k=k, answers=given, share=share)
-    workers = 1 if model is not None else workers  # it may not bear two questions at a time
-    if output is None:
-        show_first(batches, table, head)
-        return
+    return BatchExplainer(explainer, columns, keep=keep, k=k, answers=answers, share=share)
+
+
+def _check_output(output: Path, inputs: dict[str, Path]) -> None:
+    from l2x.files.tables import format_of
+    from l2x.foundations.atomic import check_writable
+
     format_of(output)
-    check_writable(output, inputs={"DATA": data, "FILE": file})
-    _explain_into(output, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+    check_writable(output, inputs=inputs)
+
+
+def _explain_out(explain: BatchExplainer, table: Table, *, batch_rows: int | None, lines: bool) -> None:
+    """Explain the table to standard output, batch by batch."""
+    from l2x.files.pipes import standard_output
+    from l2x.scale.stream import explain_batches
+
+    with standard_output(lines=lines) as write:
+        for result in explain_batches(explain, table, batch_rows=batch_rows):
+            write(result)
 
 
 def _check_answers(explainer: Explainer, columns: Sequence[str], model: str | None) -> None:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+# Standard input as DATA, standard output as OUT.
+STANDARD = Path("-")
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -20,7 +23,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A .csv or .parquet file with a header, or a .txt file with one text per line.",
+        help="A .csv or .parquet file with a header, a .txt file with one text per line, or - for standard "
+        "input: CSV or JSON lines.",
         show_default=False,
     ),
 ]
@@ -40,4 +44,4 @@ OtherK = Annotated[
     int | None, typer.Option("--k", help="How many features to select; by default as many as in fitting.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing unless something fails.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed and data give the same result.")]

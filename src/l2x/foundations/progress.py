@@ -9,6 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 from rich.progress import TimeRemainingColumn as TimeLeft
 
+# Columns that a line with the whole bar takes.
+WIDE = 100
+
 Advance = Callable[[float, str], None]
 
 
@@ -25,13 +28,15 @@ def progress_bar(label: str, total: float, *, visible: bool = True) -> Iterator[
     A whole `total` is shown as "10/100", any other as a percentage.
     """
     done = MofNCompleteColumn() if isinstance(total, int) else TaskProgressColumn()
+    console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description:<22}"),
-        BarColumn(bar_width=24),
+        # The note is worth more than the bar where a line has no room for both.
+        BarColumn(bar_width=24 if console.width >= WIDE else 8),
         done,
         TimeLeft(elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
+        console=console,
         disable=not visible,
     )
     task = progress.add_task(label, total=total, note="")
