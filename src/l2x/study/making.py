@@ -165,8 +165,8 @@ def _drawn(n: int, items: int, practice: int, seed: int) -> tuple[Array, Array, 
         raise InputError(f"items is {items}; a study needs at least one.")
     if n < items + taught:
         raise InputError(
-            f"The data have {count(n, 'row')}; {count(items, 'item')} and {taught} rows for examples and practice "
-            "are needed."
+            f"The data have {count(n, 'row')}; {count(items, 'item')} and {taught} rows for examples and "
+            "practice are needed."
         )
     order = np.random.default_rng(seed).permutation(n)
     return order[taught : taught + items], order[:taught], order[taught + items :]

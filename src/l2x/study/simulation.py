@@ -30,10 +30,10 @@ def simulate(study: Study, *, raters: int = 5, careless: int = 0, seed: int = 0)
     """
     if raters < 0 or careless < 0 or not raters + careless:
         raise InputError("There is nobody to simulate; give --raters or --careless.")
-    readers: list[tuple[str, Callable[[np.random.Generator], Reader]]] = []
+    # The careless first: if there is little left to answer, they are not left out.
+    readers = [("careless", careless_reader(study))] * careless
     if raters:
         readers += [("lexicon", lexicon_reader(study))] * raters
-    readers += [("careless", careless_reader(study))] * careless
     before = len(study.progress(simulated=True))
     given = 0
     for i, (kind, make) in enumerate(readers):
