@@ -73,7 +73,7 @@ def new(
 ) -> None:
     """Draw the items, let every method select in them, and write one file that is the whole study.
 
-    Example:  `l2x study new a.study --explainer words.l2x --model reviews:model --data test.csv --against lime`
+    Example:  `l2x study new a.study --explainer words.l2x --model reviews:model --data test.csv`
     """
     from l2x.artifact import load
     from l2x.study import making

@@ -97,18 +97,9 @@ class Store:
         self.path = Path(path)
         if not self.path.is_file():
             raise InputError(f"There is no study '{self.path}'; make one with `l2x study new`.")
+        _check_header(self.path)
         self._lock = threading.RLock()
         self._db = _connected(self.path)
-        try:
-            known = self._db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.DatabaseError:
-            known, version = False, 0
-        if not known or version != VERSION:
-            self._db.close()
-            raise InputError(
-                f"'{self.path}' is a study of a newer l2x." if known else f"'{self.path}' is not a study."
-            )
         self._db.execute("PRAGMA journal_mode = WAL")
 
     @contextmanager
@@ -199,6 +190,17 @@ def create(
         temporary.unlink(missing_ok=True)
         raise
     return Store(path)
+
+
+def _check_header(path: Path) -> None:
+    """The first bytes of a database hold its version and whose it is."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    version, application = (int.from_bytes(header[start : start + 4], "big") for start in (60, 68))
+    if not header.startswith(b"SQLite format 3\0") or application != APPLICATION:
+        raise InputError(f"'{path}' is not a study.")
+    if version != VERSION:
+        raise InputError(f"'{path}' is a study of a newer l2x.")
 
 
 def _connected(path: Path) -> sqlite3.Connection:
