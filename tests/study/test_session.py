@@ -23,7 +23,9 @@ def study(tmp_path: Path) -> Study:
 
 def shown(study: Study, rater: Rater) -> list[tuple[str, int, int]]:
     with study.store.reading() as db:
-        rows = db.execute("SELECT kind, item, method FROM tasks WHERE rater = ? ORDER BY position", (rater.rater,))
+        rows = db.execute(
+            "SELECT kind, item, method FROM tasks WHERE rater = ? ORDER BY position", (rater.rater,)
+        )
         return [tuple(row) for row in rows]
 
 
@@ -115,7 +117,7 @@ def test_undo_opens_the_last_task_again_and_keeps_what_was_said(study: Study) ->
     assert next_task(study, rater) is not None
     with study.store.reading() as db:
         kept = db.execute(
-            "SELECT attempt, choice, undone IS NULL AS counts FROM answers WHERE position = 2 ORDER BY attempt"
+            "SELECT attempt, choice, undone IS NULL FROM answers WHERE position = 2 ORDER BY attempt"
         ).fetchall()
     assert [tuple(row) for row in kept] == [(0, 0, 0), (1, None, 1)]
     assert [a.choice for a in study.answers(simulated=False) if a.place == 1] == [None]

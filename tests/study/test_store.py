@@ -45,10 +45,15 @@ def test_the_database_itself_refuses(tmp_path: Path, wrong: str) -> None:
 
 def test_a_block_that_fails_has_not_happened(tmp_path: Path) -> None:
     with small_study(tmp_path / "a.study") as study:
-        with pytest.raises(RuntimeError), study.store.writing() as db:
-            db.execute("DELETE FROM lessons")
-            study.store.set("closed", True)  # part of the outer block
-            raise RuntimeError("the power went")
+
+        def fail() -> None:
+            with study.store.writing() as db:
+                db.execute("DELETE FROM lessons")
+                study.store.set("closed", True)  # part of the outer block
+                raise RuntimeError("the power went")
+
+        with pytest.raises(RuntimeError):
+            fail()
         assert len(study.examples()) == 2
         assert not study.closed
 

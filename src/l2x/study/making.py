@@ -26,6 +26,7 @@ from l2x.study.study import Cell, Item, Lesson, Settings, Study
 from l2x.training import TrainingPlan
 
 EXAMPLES = 2
+JUDGE_ROWS = 50
 NEUTRAL = "cannot tell"
 QUESTION = "What did the model say?"
 CONSENT = (
@@ -102,6 +103,11 @@ def new(
     if black_box.task == "regression":
         raise InputError("A study asks which class the model chose; this model predicts numbers.")
     names = _class_names(classes, explainer, answers.shape[1])
+    if judge and len(rest) < JUDGE_ROWS:
+        raise InputError(
+            f"Only {count(len(rest), 'row')} would be left for the judge, which needs {JUDGE_ROWS}; give "
+            "more data, ask about fewer items, or leave the judge out (judge=False, --no-judge)."
+        )
     fitted = fit_judge(black_box, view.take(X, rest), k, features=view, training=training) if judge else None
     selections: list[Selections] = []
     for method in found.values():

@@ -31,6 +31,7 @@ class Power:
 
     raters: int
     accuracy: float  # human accuracy of the better method
+    worse: float  # the share of single answers that are the model's, with the other method
     chances: Sequence[tuple[int, float]]
     items_needed: int
 
@@ -84,7 +85,7 @@ def power_table(
         bound = -ndtri(level / 2)
         chances = [(m, float(norm.cdf(np.sqrt(m) * difference / sd - bound))) for m in items]
         needed = int(np.ceil(((bound + ndtri(wanted)) * sd / difference) ** 2))
-        found.append(Power(n, float(better.mean()), chances, needed))
+        found.append(Power(n, float(better.mean()), float(share), chances, needed))
     return found
 
 
