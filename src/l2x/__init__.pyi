@@ -21,6 +21,7 @@ from .features.sentences import Sentences as Sentences
 from .features.words import Words as Words
 from .training import Phase as Phase
 from .training import TrainingPlan as TrainingPlan
+from .values import Both as Both
 from .values import Joint as Joint
 from .values import Model as Model
 from .values import Surrogate as Surrogate

@@ -74,7 +74,9 @@ def test_every_method_gives_a_whole_record(problem: Any, tmp_path: Path) -> None
         same = [a == b for a, b in zip(items["answers"], items["judge"], strict=True)]
         assert np.mean(same) == pytest.approx(record["judge_accuracy"])
 
+    assert (by_name["taylor"]["common_words"] is None) == (problem == "sentences")
     page = imdb_report.report(records).write(tmp_path).read_text()
     assert "L2X, paper" in page
     assert {"words": "0.908", "sentences": "0.849"}[problem] in page
+    assert ("selected most often" in page) == (problem == "words")
     assert (tmp_path / "figures" / f"imdb-{problem}.png").exists()
