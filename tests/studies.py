@@ -65,3 +65,11 @@ def answer_all(study: Study, rater: Rater, choice: int | None = 1) -> int:
         give_answer(study, rater, task.position, task.attempt, choice if task.told is None else task.told)
         given += 1
     return given
+
+
+def serve_file(path: str, port: int) -> None:
+    """What a process of a server runs."""
+    from l2x.study.serving import serve
+
+    with Study(path) as study:
+        serve(study, host="127.0.0.1", port=port)
