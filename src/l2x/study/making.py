@@ -22,6 +22,7 @@ from l2x.foundations.arrays import Array
 from l2x.plots.labels import count
 from l2x.study.content import selected_content, whole_content
 from l2x.study.methods import contenders
+from l2x.study.store import check_new
 from l2x.study.study import Cell, Item, Lesson, Settings, Study
 from l2x.training import TrainingPlan
 
@@ -93,6 +94,7 @@ def new(
     patience : seconds after which a task that was left is given to somebody else
     judge : fit an independent judge on the rows that are not drawn; its plan is `training`
     """
+    check_new(Path(path))
     black_box, view = as_black_box(model), explainer.features_
     k = checked_k(view, explainer.k if k is None else k)
     found = contenders(against, explainer, model, black_box, seed=seed)

@@ -21,6 +21,11 @@ from l2x.study.study import Answer, Settings, Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CAPTION = (
+    "Careful raters: without those who failed the checks. Post-hoc: the model's own answer to the selection "
+    "alone; judge: that of a network fitted on random subsets; both on the same items. Single answers: the "
+    "share of them that are the model's. Alpha: Krippendorff's, 1 is full agreement between raters, 0 chance."
+)
 SIMULATED = "No human was asked: these answers are of simulated raters."
 COLUMNS = ("simulated", "rater", "place", "kind", "item", "row", "method", "model", "answer", "agrees",
            "seconds", "given")  # fmt: skip
@@ -97,34 +102,44 @@ def _sections(study: Study, result: Results) -> list[Section]:
     )
     first = [
         Section(f"{who}: what they see in the selections", text, figures=[figure(result)]),
-        Section("", table=_methods(result), caption=_caption()),
+        Section("", table=_accuracies(result)),
+        Section("", table=_answers(result), caption=CAPTION),
         Section("Differences", table=_differences(result), caption="Paired by item; an interval without zero "
                 "is a difference that other items and raters would most likely show, too."),
     ]  # fmt: skip
     return [*first, *_confusions(study, result), _learning(result), _checks(result)]
 
 
-def _methods(result: Results) -> tuple[list[str], list[list[object]]]:
-    columns = ["method", "human accuracy, %", "careful raters only, %", "single answers, %", "neutral, %",
-               "alpha", "median s", "post-hoc, %", "judge, %", "items", "answers"]  # fmt: skip
+def _accuracies(result: Results) -> tuple[list[str], list[list[object]]]:
+    columns = ["method", "human accuracy, %", "careful raters only, %", "post-hoc, %", "judge, %", "items"]
     rows: list[list[object]] = [
         [
-            one.method, _percent(one.accuracy), _percent(one.careful), _share(one.single),
-            _share(one.neutral), _plain(one.alpha, 3), _plain(one.seconds, 1),
-            _share(one.posthoc), _share(one.judge), one.items, one.answers,
+            one.method,
+            _percent(one.accuracy),
+            _percent(one.careful),
+            _share(one.posthoc),
+            _share(one.judge),
+            one.items,
         ]
         for one in result.methods
-    ]  # fmt: skip
+    ]
     return columns, rows
 
 
-def _caption() -> str:
-    return (
-        "Careful raters: without those who failed the checks. Single answers: the share of them that are the "
-        "model's. Alpha: Krippendorff's, 1 is full agreement between raters and 0 chance. Post-hoc: the "
-        "model's own answer to the selection alone; judge: that of a network fitted on random subsets; both "
-        "on the same items."
-    )
+def _answers(result: Results) -> tuple[list[str], list[list[object]]]:
+    columns = ["method", "single answers, %", "neutral, %", "alpha", "median s", "answers"]
+    rows: list[list[object]] = [
+        [
+            one.method,
+            _share(one.single),
+            _share(one.neutral),
+            _plain(one.alpha, 3),
+            _plain(one.seconds, 1),
+            one.answers,
+        ]
+        for one in result.methods
+    ]
+    return columns, rows
 
 
 def _differences(result: Results) -> tuple[list[str], list[list[object]]]:
@@ -193,7 +208,7 @@ def figure(result: Results) -> Figure:
         label_rows(axes, [one.method for one in methods])
         axes.tick_params(axis="y", labelcolor=INK)
         axes.grid(visible=True, axis="x", linewidth=0.8)
-        axes.set_xlim(0, 1.02)
+        axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("share of items; bars: 95 % intervals", loc="left")
         axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handletextpad=0.1)
     return drawn
@@ -205,7 +220,8 @@ def _percent(estimate: Estimate, *, sign: bool = False) -> str:
     value, low, high = (
         f"{100 * x:{'+' if sign else ''}.1f}" for x in (estimate.value, estimate.low, estimate.high)
     )
-    return value if np.isnan(estimate.low) else f"{value} [{low}, {high}]"
+    # Blanks that do not break: an interval stays on its line.
+    return value if np.isnan(estimate.low) else f"{value}\u00a0[{low},\u00a0{high}]"
 
 
 def _share(value: float) -> str:

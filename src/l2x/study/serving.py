@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import socket
 from collections.abc import Callable
 
 import uvicorn
@@ -21,16 +21,17 @@ def serve(
     open_to_all: bool = False,
     announce: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve until interrupted; requests that have begun are finished. `announce` gets the address once
-    the site answers; port 0 takes any that is free."""
+    """Serve until interrupted; requests that have begun are finished. `announce` gets the address as soon as
+    browsers can connect; port 0 takes any that is free."""
     # No access log: addresses are secrets.
-    config = uvicorn.Config(
-        site(study, open_to_all=open_to_all), host=host, port=port, log_level="warning", access_log=False
-    )
+    config = uvicorn.Config(site(study, open_to_all=open_to_all), log_level="warning", access_log=False)
+    six = ":" in host
     try:
-        socket = config.bind_socket()
-    except SystemExit as error:  # uvicorn's way to say that the port is taken
-        raise InputError(f"Cannot listen on {host}:{port}: is the port in use? Try --port 0.") from error
-    with contextlib.closing(socket):
-        announce(f"http://{host}:{socket.getsockname()[1]}")
-        asyncio.run(uvicorn.Server(config).serve(sockets=[socket]))
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if six else socket.AF_INET)
+    except OSError as error:
+        raise InputError(
+            f"Cannot listen on {host}:{port}: {error.strerror or error}. Try another --port, or 0 for any."
+        ) from error
+    with listening:
+        announce(f"http://{f'[{host}]' if six else host}:{listening.getsockname()[1]}")
+        asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))

@@ -158,10 +158,7 @@ def create(
     """A new file, whole or not at all: items (row, answer), cells (item, method, content, posthoc, judge),
     lessons (purpose, content, answer)."""
     path = Path(path)
-    if path.exists():
-        raise InputError(f"'{path}' exists already; a study is never overwritten. Choose another name.")
-    if not path.parent.is_dir():
-        raise WriteError(f"Cannot write '{path}': there is no folder '{path.parent}'.")
+    check_new(path)
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     db = _connected(temporary)
@@ -190,6 +187,14 @@ def create(
         temporary.unlink(missing_ok=True)
         raise
     return Store(path)
+
+
+def check_new(path: Path) -> None:
+    """Fail now rather than after an hour of work, if no study can be made at `path`."""
+    if path.exists():
+        raise InputError(f"'{path}' exists already; a study is never overwritten. Choose another name.")
+    if not path.parent.is_dir():
+        raise WriteError(f"Cannot write '{path}': there is no folder '{path.parent}'.")
 
 
 def _check_header(path: Path) -> None:
