@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import uvicorn
-from browsers import chromium
+from browser import chromium, page_of, until
 from studies import small_study, text
 
 import l2x
@@ -63,19 +63,18 @@ def served(study: Study) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A page on which nothing goes wrong: no script error, nothing asked of another host."""
-    context = browser.new_context(viewport={"width": 1000, "height": 800})
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: None if "127.0.0.1" in request.url or request.url.startswith("data:")
-            else problems.append(request.url))  # fmt: skip
-    yield page
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A page on which nothing goes wrong."""
+    with page_of(browser, address, viewport={"width": 1000, "height": 800}) as found:
+        yield found
+
+
+@pytest.fixture
+def troubled(browser: Any) -> Iterator[Any]:
+    """A page on which a test makes something go wrong."""
+    context = browser.new_context()
+    yield context.new_page()
     context.close()
-    expected = ("409", "ERR_INTERNET_DISCONNECTED")  # what tests provoke
-    assert not [problem for problem in problems if not any(code in problem for code in expected)]
 
 
 def picture(page: Any, name: str) -> None:
@@ -114,11 +113,7 @@ def answer(page: Any, key: str) -> None:
     """Press a key and wait for the next task."""
     before = position(page), attempt(page)
     page.keyboard.press(key)
-    page.wait_for_function(
-        "([p, a]) => { const f = document.querySelector('.choices');"
-        " return !f || f.position.value !== p || f.attempt.value !== a; }",
-        arg=list(before),
-    )
+    until(page, lambda: not page.locator(".choices").count() or (position(page), attempt(page)) != before)
 
 
 def right_key(page: Any) -> str:
@@ -194,24 +189,24 @@ def test_pages_are_plain_forms_where_there_is_no_script(browser: Any, address: s
     assert bert.rater.nickname == "Bert"
 
 
-def test_no_connection_says_so_and_the_answer_can_be_given_again(page: Any, address: str) -> None:
-    begin(page, address)
-    answer(page, "2")
-    here = position(page)
-    page.context.set_offline(True)
-    page.keyboard.press("2")
-    page.get_by_text("Not stored: there is no connection").wait_for()
-    assert position(page) == here
-    page.context.set_offline(False)
-    answer(page, "2")
-    assert position(page) != here
+def test_no_connection_says_so_and_the_answer_can_be_given_again(troubled: Any, address: str) -> None:
+    begin(troubled, address)
+    answer(troubled, "2")
+    here = position(troubled)
+    troubled.context.set_offline(True)
+    troubled.keyboard.press("2")
+    troubled.get_by_text("Not stored: there is no connection").wait_for()
+    assert position(troubled) == here
+    troubled.context.set_offline(False)
+    answer(troubled, "2")
+    assert position(troubled) != here
 
 
-def test_a_refusal_is_shown(page: Any, address: str, study: Study) -> None:
-    begin(page, address)
+def test_a_refusal_is_shown(troubled: Any, address: str, study: Study) -> None:
+    begin(troubled, address)
     study.set_closed(True)
-    page.keyboard.press("2")
-    page.get_by_text("This study is closed").wait_for()
+    troubled.keyboard.press("2")
+    troubled.get_by_text("This study is closed").wait_for()
 
 
 def test_the_organiser_watches_progress_and_reads_the_report(
@@ -224,10 +219,7 @@ def test_the_organiser_watches_progress_and_reads_the_report(
     for _ in range(4):
         answer(other, right_key(other))
     page.get_by_role("row", name="Anna").wait_for()  # without loading the page again
-    deadline = time.monotonic() + 30
-    while not page.get_by_role("row", name="1 Anna").inner_text().split("\t")[1].startswith(("2", "3")):
-        assert time.monotonic() < deadline
-        page.wait_for_timeout(200)
+    until(page, lambda: "3 of 6" in page.get_by_role("row", name="1 Anna").inner_text())
     picture(page, "organiser")
     page.get_by_role("button", name="Make them").click()
     assert page.locator(".link").count() == 1 + 6
@@ -240,7 +232,7 @@ def test_the_organiser_watches_progress_and_reads_the_report(
     picture(page, "report")
 
 
-def test_images_and_tables(page: Any, tmp_path: Path, study: Study) -> None:
+def test_images_and_tables(browser: Any, tmp_path: Path, study: Study) -> None:
     """Grey patches and columns, in the dark; shown as what they are."""
     images = np.random.default_rng(0).random((1, 28, 28))
     view = l2x.Patches(size=4).fit(images)
@@ -249,8 +241,11 @@ def test_images_and_tables(page: Any, tmp_path: Path, study: Study) -> None:
     contents = [grey, cells, text("<script>alert(1)</script>", "שלום", "😀 film")]
     settings = replace(study.settings, methods=("ours",), practice=0, checks=0, classes=tuple("0123456789"))
     items = [Item(i, 0, [Cell(content)]) for i, content in enumerate(contents)]
-    with Study.create(tmp_path / "b.study", settings, items) as other, served(other) as address:
-        page.emulate_media(color_scheme="dark")
+    with (
+        Study.create(tmp_path / "b.study", settings, items) as other,
+        served(other) as address,
+        page_of(browser, address, color_scheme="dark") as page,
+    ):
         page.goto(address)
         page.get_by_label("Nickname").fill("Cleo")
         for name in ("Begin", "I agree", "Begin"):

@@ -37,6 +37,17 @@ def test_bars_show_rank_name_value_and_the_next_features() -> None:
     )
 
 
+def test_a_missing_cell_is_called_so() -> None:
+    frame = pd.DataFrame({"a": [1.0, np.nan], "b": ["nan", None]})
+    view = l2x.Columns().fit(frame)
+    scores = np.zeros((2, 2))
+    shown = [
+        explained_html(Explanation(scores, 1, view.names_, inputs=frame, view=view), row) for row in (0, 1)
+    ]
+    assert "missing" not in shown[0]
+    assert shown[1].count(">missing<") == 2
+
+
 def test_names_and_cells_are_text() -> None:
     frame = pd.DataFrame([[NASTY[1], NASTY[0], NASTY[3], 1.0]], columns=NASTY)
     view = l2x.Columns().fit(frame)

@@ -10,9 +10,11 @@ from functools import cache, singledispatch
 from typing import Any
 
 from l2x.explanation import Explanation
+from l2x.features.frames import is_missing
 from l2x.features.patches import Patches
 from l2x.features.texts import TextView
 from l2x.features.view import View
+from l2x.inputs import cells
 from l2x.plots.highlights import pieces
 from l2x.plots.images import overlay, plain, png
 from l2x.plots.labels import count, values_of
@@ -43,7 +45,9 @@ def shade(rank: int, k: int) -> int:
 @singledispatch
 def _fragment(view: View | None, one: Explanation) -> str:
     """The single row of `one`; a new kind of view that is not shown as bars: `_fragment.register`."""
-    values, scores = values_of(one, 0), one.scores[0]
+    raw, values, scores = cells(one.inputs, 0), values_of(one, 0), one.scores[0]
+    if len(raw) == len(values):
+        values = ["missing" if is_missing(cell) else value for cell, value in zip(raw, values, strict=True)]
     selected = int(one.selected[0].sum())
     order = [int(i) for i in ranked(one.scores)[0][: one.k + RUNNERS_UP] if scores[i] > float("-inf")]
     lowest = float(scores.min()) if order else 0.0

@@ -1,0 +1,71 @@
+"""The routes that explain and describe: /v1/explainers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from l2x.foundations.arrays import Array
+from l2x.serve import openapi
+from l2x.serve.bodies import read_json, read_rows
+from l2x.serve.catalogue import Catalogue
+from l2x.serve.metrics import Metrics
+from l2x.serve.served import Explained, Question, Served
+from l2x.serve.settings import Settings
+
+
+def explaining_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> APIRouter:
+    router = APIRouter(prefix="/v1/explainers", tags=["explainers"])
+
+    # The first route is found the fastest.
+    @router.post(
+        "/{name}/explain",
+        summary="Which features decided",
+        response_model=openapi.Explanation,
+        openapi_extra=openapi.rows_body(catalogue, k=True),
+    )
+    async def explain(name: str, request: Request) -> Response:
+        slot = catalogue[name]
+        served = slot.served
+        content = await read_json(request, settings, ("rows", "k", "answers"))
+        rows = served.reader.parse(read_rows(request, content, settings))
+        answers = served.answers_of(content.get("answers"), len(rows))
+        question = Question(rows, served.k(content.get("k")), answers)
+        explained = await slot.explain(served, question)
+        metrics.rows(name, len(question.rows))
+        return json_response(explanation_json(served, question, explained))
+
+    @router.get("", summary="Every explainer in service", response_model=list[openapi.Description])
+    async def explainers() -> Response:
+        return json_response([slot.served.description for slot in catalogue])
+
+    @router.get("/{name}", summary="What an explainer takes", response_model=openapi.Description)
+    async def explainer(name: str) -> Response:
+        return json_response(catalogue[name].served.description)
+
+    return router
+
+
+def explanation_json(served: Served, question: Question, explained: Explained) -> dict[str, Any]:
+    """The answer to one request."""
+    rows: list[dict[str, Any]] = [{"features": features} for features in explained.rows]
+    content = {**served.origin, "k": question.k, "rows": rows, "unseen": dict(question.rows.unseen)}
+    if explained.answers is not None:
+        content["classes"] = served.classes
+        for row, answer in zip(rows, plain_answers(served, explained.answers), strict=True):
+            row["answer"] = answer
+    return content
+
+
+def plain_answers(served: Served, answers: Array) -> list[Any]:
+    """Per row the probabilities of the classes, or the mean, for JSON."""
+    single = served.regression and answers.shape[1] == 1
+    plain: list[Any] = (answers[:, 0] if single else answers).tolist()
+    return plain
+
+
+def json_response(content: Any) -> Response:
+    return Response(to_json(content), media_type="application/json")
