@@ -205,10 +205,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _limit(self, value: Value, selector: nn.Module, data: TrainingRows, run: Run) -> Limit:
         """How much the black box may be asked while the selector, and its reader, learn."""
+        if not value.asks_model:
+            return Limit(0, 1, "the value does not ask")
         calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
         if isinstance(selector, ReadsFirst):
             calls += run.plan.value.steps + run.plan.evaluations
-        limit = Limit.of(self.queries, data.seconds_per_row, calls)
+        limit = Limit.of(self.queries, data.timed, calls)
         if isinstance(value, Model) and limit.per_call < 1:
             raise InputError(
                 f"value='model' learns from the model's answers to masked rows, and {limit.rows:,} of them "
