@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import uvicorn
 
 from l2x.study.session import give_answer, next_task
 from l2x.study.study import Cell, Item, Lesson, Rater, Settings, Study
@@ -73,3 +79,21 @@ def serve_file(path: str, port: int) -> None:
 
     with Study(path) as study:
         serve(study, host="127.0.0.1", port=port)
+
+
+@contextmanager
+def served(study: Study) -> Iterator[str]:
+    """The address of the site, which a thread of this process serves."""
+    from l2x.study.site import site
+
+    config = uvicorn.Config(site(study, open_to_all=True), port=0, log_level="warning", access_log=False)
+    socket, server = config.bind_socket(), uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -12,7 +12,6 @@ import sys
 from io import StringIO
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command_line import Folder
 
@@ -90,7 +89,6 @@ def test_power(folder: Folder) -> None:
 
 def test_one_sentence_when_something_is_wrong(folder: Folder) -> None:
     made(folder, "--no-judge", "-q")
-    np.save("images.npy", np.zeros((3, 4, 4)))
     for arguments, said in (
         (("new", "a.study", *NEW), "never overwritten"),
         (("new", "b.study", *NEW, "--against", "tayler"), "no method 'tayler'"),

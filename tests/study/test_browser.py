@@ -6,24 +6,19 @@ L2X_SCREENSHOTS=folder keeps pictures of the pages.
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
 from browser import chromium, page_of, until
-from studies import small_study, text
+from studies import served, small_study, text
 
 import l2x
 from l2x.explanation import Explanation
 from l2x.study.content import selected_content
-from l2x.study.site import site
 from l2x.study.study import Cell, Item, Study
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -44,22 +39,6 @@ def study(tmp_path: Path) -> Study:
 def address(study: Study) -> Iterator[str]:
     with served(study) as found:
         yield found
-
-
-@contextmanager
-def served(study: Study) -> Iterator[str]:
-    """The address of the site, which a thread of this process serves."""
-    config = uvicorn.Config(site(study, open_to_all=True), port=0, log_level="warning", access_log=False)
-    socket, server = config.bind_socket(), uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture

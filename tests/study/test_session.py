@@ -72,7 +72,7 @@ def test_fifty_raters_ask_at_once(tmp_path: Path) -> None:
 
 
 def test_fifty_raters_in_several_connections(tmp_path: Path) -> None:
-    small_study(tmp_path / "a.study", items=7, practice=0, checks=0).close_file()
+    small_study(tmp_path / "a.study", items=7, practice=0, checks=0).close()
 
     def some(number: int) -> int:
         with Study(tmp_path / "a.study") as study:

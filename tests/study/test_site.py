@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from studies import answer_all, joined, small_study, text
+from studies import answer_all, joined, served, small_study, text
 
 from l2x.study.session import next_task
 from l2x.study.site import answer_keys, site
@@ -74,8 +77,6 @@ def test_pages_do_not_tell_the_method_or_the_models_answer(client: TestClient, s
 def test_texts_with_script_tags_are_text(tmp_path: Path) -> None:
     with small_study(tmp_path / "other.study") as other:
         settings = other.settings
-    from dataclasses import replace
-
     settings = replace(
         settings, title=ATTACK, question=ATTACK, classes=(ATTACK, "b"), neutral=ATTACK + "?", consent=ATTACK,
         methods=(ATTACK,), practice=0, checks=0,
@@ -226,6 +227,23 @@ def test_undo_over_http(client: TestClient, study: Study) -> None:
     task = next_task(study, rater)
     assert task is not None
     assert (task.position, task.attempt) == (0, 1)
+
+
+def test_fifty_raters_ask_over_http_at_once(tmp_path: Path) -> None:
+    with small_study(tmp_path / "b.study", items=7, practice=0, checks=0) as study, served(study) as address:
+        links = [f"/r/{joined(study).token}" for _ in range(50)]
+
+        def ask(link: str) -> str:
+            connection = HTTPConnection(address.removeprefix("http://"), timeout=60)
+            connection.request("GET", link)
+            page = connection.getresponse().read().decode()
+            connection.close()
+            return page
+
+        with ThreadPoolExecutor(50) as pool:
+            pages = list(pool.map(ask, links))
+        assert sum("What did the model say?" in page for page in pages) == 7 * 3 * 2  # the quotas, exactly
+        assert sum("Thank you" in page for page in pages) == 50 - 7 * 3 * 2
 
 
 def test_keys() -> None:

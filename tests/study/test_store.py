@@ -66,7 +66,7 @@ def test_files_that_are_no_studies(tmp_path: Path) -> None:
             Study(tmp_path / name)
     with pytest.raises(InputError, match="There is no study"):
         Study(tmp_path / "missing.study")
-    small_study(tmp_path / "a.study").close_file()
+    small_study(tmp_path / "a.study").close()
     db = sqlite3.connect(tmp_path / "a.study")
     db.execute("PRAGMA user_version = 2")
     db.close()
@@ -75,7 +75,7 @@ def test_files_that_are_no_studies(tmp_path: Path) -> None:
 
 
 def test_a_study_is_never_overwritten(tmp_path: Path) -> None:
-    small_study(tmp_path / "a.study").close_file()
+    small_study(tmp_path / "a.study").close()
     before = (tmp_path / "a.study").read_bytes()
     with pytest.raises(InputError, match="never overwritten"):
         small_study(tmp_path / "a.study")

@@ -6,8 +6,6 @@ in it tells which method made the selection.
 
 from __future__ import annotations
 
-import re
-from base64 import b64encode
 from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
@@ -22,17 +20,15 @@ from l2x.features.texts import TextView
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
 from l2x.inputs import cells
-from l2x.plots.images import plain, png
+from l2x.plots.highlights import JOINT, shown_text
+from l2x.plots.images import plain
 from l2x.plots.labels import cell_text
+from l2x.web.explained import image_uri
 
 # "kind" is "text" (with "phrases"), "table" (with "cells", names and values) or "image" (with "source").
 Content = dict[str, Any]
 
 GREY = 0.5
-# What may stand between two words and be shown with them: "well-made". Everything else becomes a blank, so
-# that nothing but the selected words is seen.
-_JOINT = re.compile(r"[\s-]*")
-_BLANKS = re.compile(r"(?:[\s\x00-\x1f\x7f-\x9f]|<br\s*/?>)+", re.IGNORECASE)
 
 
 def selected_content(explanation: Explanation, row: int) -> Content:
@@ -69,7 +65,7 @@ def _of_text(view: TextView, one: Explanation, features: Sequence[int] | None) -
     texts = view.check(one.inputs)
     text = texts[0]
     if features is None:
-        return {"kind": "text", "phrases": [_BLANKS.sub(" ", text).strip()]}
+        return {"kind": "text", "phrases": [shown_text(text).strip()]}
     return {"kind": "text", "phrases": phrases(text, texts.tokens.spans[0], features)}
 
 
@@ -83,10 +79,10 @@ def phrases(text: str, spans: Array, features: Sequence[int]) -> list[str]:
     last, end = -2, 0
     for feature in sorted(features):
         start, stop = (int(position) for position in spans[feature])
-        word = _BLANKS.sub(" ", text[start:stop])
+        word = shown_text(text[start:stop])
         if feature == last + 1:
-            between = text[end:start] if _JOINT.fullmatch(text, end, start) else " "
-            found[-1] += _BLANKS.sub(" ", between) + word
+            # "well-made" stays as it is; anything else between them is a blank: only selected words are seen.
+            found[-1] += (shown_text(text[end:start]) if JOINT.fullmatch(text, end, start) else " ") + word
         else:
             found.append(word)
         last, end = feature, stop
@@ -110,5 +106,4 @@ def _of_image(view: Patches, one: Explanation, features: Sequence[int] | None) -
     if features is not None:
         mask = np.isin(np.arange(view.d), features)[None]
         colours = np.where(view.pixels(mask).reshape(height, width, 1), colours, GREY)
-    source = f"data:image/png;base64,{b64encode(png(colours)).decode()}"
-    return {"kind": "image", "source": source, "width": int(width), "height": int(height)}
+    return {"kind": "image", "source": image_uri(colours), "width": int(width), "height": int(height)}

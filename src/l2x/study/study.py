@@ -184,14 +184,14 @@ class Study:
         ).close()
         return cls(path)
 
-    def close_file(self) -> None:
+    def close(self) -> None:
         self.store.close()
 
     def __enter__(self) -> Study:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close_file()
+        self.close()
 
     # Who
 
