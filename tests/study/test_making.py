@@ -92,7 +92,7 @@ def test_patches_of_images_and_three_classes(tmp_path: Path, plan: l2x.TrainingP
     images = np.random.default_rng(0).random((40, 8, 8))
 
     def model(X: np.ndarray) -> np.ndarray:
-        brightness = np.stack([X[:, :4, :4], X[:, :4, 4:], X[:, 4:, :4]]).mean(axis=(2, 3)).T
+        brightness = 0.1 + np.stack([X[:, :4, :4], X[:, :4, 4:], X[:, 4:, :4]]).mean(axis=(2, 3)).T
         return brightness / brightness.sum(axis=1, keepdims=True)
 
     explainer = l2x.Explainer(model, k=1, features=l2x.Patches(size=4), training=plan).fit(images)
