@@ -58,7 +58,8 @@ def _about(records: Records) -> str:
     return (
         f"{first['items']:,} test reviews. Every reader reads each review once, under one method, in a "
         "random order; “cannot tell” counts for no class. Readers have thresholds of their own and overlook "
-        "one word in ten. `l2x study` asks people in the same way."
+        "one word in ten. Taylor is told the answer: it ranks by what speaks for the class that the model "
+        "predicted. The command l2x study asks people in the same way."
     )
 
 
