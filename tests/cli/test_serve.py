@@ -27,6 +27,7 @@ def _logging_as_before() -> Iterator[None]:
 
 def test_what_cannot_be_served_is_one_sentence(folder: Folder) -> None:
     assert "Cannot read 'none.l2x'" in folder.fails("serve", "none.l2x", "--port", 0)
+    assert "Cannot read 'none.l2x'" in folder.fails("serve", "none.l2x", "--port", 0, "--workers", 2)
     assert "not an l2x explainer" in folder.fails("serve", "test.csv", "--port", 0)
     assert "both be served as 'tree'" in folder.fails("serve", "tree.l2x", "./tree.l2x")
     assert "no explainer 'wood'" in folder.fails("serve", "tree.l2x", "--model", "wood=cli_models:tree")

@@ -26,6 +26,8 @@ from l2x.errors import InputError
 from l2x.serve.running import bind
 
 KILLS = int(os.environ.get("L2X_KILLS", "2"))
+# Seconds that a start may take where many processes share a core; nothing is asserted about time.
+PATIENCE = 200.0
 # What a client may see of a worker that was killed; never a wrong row.
 LOST = (OSError, http.client.HTTPException, json.JSONDecodeError)
 
@@ -49,10 +51,10 @@ def served(*arguments: str, cwd: Path | None = None) -> Iterator[tuple[subproces
         yield process, address
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(180)
 
 
-def wait_until_ready(address: str, seconds: float = 120) -> None:
+def wait_until_ready(address: str, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
@@ -111,11 +113,11 @@ def test_killed_workers_are_replaced_and_no_row_is_wrong() -> None:
             victims = before if kill % 4 == 1 else [rng.choice(before)]
             for victim in victims:
                 os.kill(victim, signal.SIGKILL)
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + PATIENCE
             while len(set(workers_of(process)) - set(victims)) < 2 and time.monotonic() < deadline:
                 time.sleep(0.1)
             wait_until_ready(address)
-            count = right[0]
+            count, deadline = right[0], time.monotonic() + PATIENCE
             while right[0] == count and time.monotonic() < deadline:  # it answers again
                 time.sleep(0.05)
             assert right[0] > count
@@ -153,10 +155,10 @@ def test_sigterm_finishes_what_is_in_flight(tmp_path: Path) -> None:
         thread.start()
         time.sleep(0.5)
         process.send_signal(signal.SIGTERM)
-        thread.join(30)
+        thread.join(180)
         assert [status for status, _ in found] == [200]
         assert found[0][1]["rows"][0]["answer"] == [0.5, 0.5]
-        assert process.wait(30) in (0, 128 + signal.SIGTERM)
+        assert process.wait(180) in (0, 128 + signal.SIGTERM)
 
 
 def test_a_port_that_is_taken_is_said_so() -> None:

@@ -20,7 +20,7 @@ from l2x.errors import L2XError
 from l2x.serve import openapi
 from l2x.serve.bulk import bulk_routes
 from l2x.serve.catalogue import Catalogue
-from l2x.serve.explaining import explaining_routes, json_response
+from l2x.serve.explaining import add_explaining_routes, json_response
 from l2x.serve.gate import Gate, record_of
 from l2x.serve.metrics import Metrics
 from l2x.serve.playground import Pages, playground_routes
@@ -60,7 +60,7 @@ def create_app(
         responses=openapi.RESPONSES,
     )
     app.state.catalogue = catalogue
-    app.include_router(explaining_routes(catalogue, settings, metrics))
+    add_explaining_routes(app.router, catalogue, settings, metrics)
     app.include_router(bulk_routes(catalogue, settings, metrics))
     app.include_router(predicting_routes(catalogue, settings))
     app.include_router(playground_routes(pages, catalogue, settings), include_in_schema=False)

@@ -7,7 +7,10 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import get_context
 from typing import Any
 
 from l2x.errors import InputError, require
@@ -59,13 +62,26 @@ def run(
         timeout_worker_healthcheck=30,
         backlog=2048,
     )
-    with bound:
+    # Ctrl-C is the way to stop; uvicorn raises it again when all is done.
+    with bound, suppress(KeyboardInterrupt):
         if workers == 1:
             config.load()  # whatever is wrong with files or model is said now
             started(address)
             uvicorn.Server(config).run(sockets=[bound])
         else:
+            _try(make)
             _supervise(config, bound, lambda: started(address))
+
+
+def _try(make: Callable[[], Any]) -> None:
+    """Make the application once, in a process that then ends: what is wrong is said now, and not by workers
+    that are replaced again and again."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        pool.submit(_made, make).result()
+
+
+def _made(make: Callable[[], Any]) -> None:
+    make()
 
 
 def _supervise(config: Any, bound: socket.socket, started: Callable[[], None]) -> None:
