@@ -70,29 +70,45 @@ def begin(page: Any, address: str) -> str:
     page.keyboard.type("Anna")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="I agree").wait_for()
+    page.wait_for_load_state("load")  # with its script
     picture(page, "consent")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="How it works").wait_for()
+    settled(page)
     picture(page, "instructions")
     page.keyboard.press("Enter")
     page.get_by_text("Practice 1 of 1").wait_for()
+    settled(page)
     assert page.url.startswith(f"{address}/r/")  # to be kept, for coming back
     return str(page.url)
 
 
+def task(page: Any) -> list[str] | None:
+    """Position and attempt of the task that is shown, read at once; None where there is none."""
+    found: list[str] | None = page.evaluate(
+        "(() => { const form = document.querySelector('.choices');"
+        " return form && [form.elements.position.value, form.elements.attempt.value]; })()"
+    )
+    return found
+
+
 def position(page: Any) -> str:
-    return str(page.locator(".choices input[name=position]").input_value())
-
-
-def attempt(page: Any) -> str:
-    return str(page.locator(".choices input[name=attempt]").input_value())
+    found = task(page)
+    assert found is not None
+    return found[0]
 
 
 def answer(page: Any, key: str) -> None:
-    """Press a key and wait for the next task."""
-    before = position(page), attempt(page)
+    """Press a key and wait for the next task, and for its question to be read out."""
+    before = task(page)
     page.keyboard.press(key)
-    until(page, lambda: not page.locator(".choices").count() or (position(page), attempt(page)) != before)
+    until(page, lambda: task(page) != before)
+    settled(page)
+
+
+def settled(page: Any) -> None:
+    """Keys count from when the heading has the focus."""
+    until(page, lambda: bool(page.evaluate("document.activeElement.matches('[data-focus]')")))
 
 
 def right_key(page: Any) -> str:
@@ -121,7 +137,7 @@ def test_a_whole_session_by_keyboard_with_undo_and_coming_back(
     # Undo: the task of before comes back, and another answer replaces the first.
     last = position(page)
     answer(page, "u")
-    assert (position(page), attempt(page)) == (str(int(last) - 1), "1")
+    assert task(page) == [str(int(last) - 1), "1"]
     picture(page, "undone")
     assert not page.get_by_role("button", name="Undo").is_visible()
     answer(page, right_key(page))
@@ -141,8 +157,8 @@ def test_a_whole_session_by_keyboard_with_undo_and_coming_back(
     phone.locator(f".choices input[name=position][value='{int(last) + 1}']").wait_for(state="attached")
     elsewhere.close()
 
-    page.goto(link)
-    while page.locator(".choices").count():
+    page.goto(link)  # waits for its script
+    while task(page) is not None:
         answer(page, right_key(page))
     page.get_by_role("heading", name="Thank you").wait_for()
     picture(page, "done")

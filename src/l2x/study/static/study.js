@@ -28,11 +28,13 @@
     else busy = Boolean(event.target.closest("form"));
     trouble(true);
   });
-  document.addEventListener("htmx:afterRequest", () => { busy = false; });
+  // After a page has come, its forms are htmx's only once it has settled.
+  document.addEventListener("htmx:afterRequest", (event) => { if (!event.detail.successful) busy = false; });
   document.addEventListener("htmx:sendError", () => { trouble(false); });
   // A refusal is a page, too: show its sentence.
   document.addEventListener("htmx:beforeSwap", (event) => { event.detail.shouldSwap = true; });
   document.addEventListener("htmx:afterSettle", () => {
+    busy = false;
     document.querySelector("[data-focus]")?.focus({ preventScroll: true });
   });
 })();
