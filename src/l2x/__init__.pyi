@@ -5,6 +5,7 @@ from . import datasets as datasets
 from . import errors as errors
 from . import evaluation as evaluation
 from . import sampling as sampling
+from . import study as study
 from ._version import __version__ as __version__
 from .artifact import load as load
 from .blackbox import as_black_box as as_black_box

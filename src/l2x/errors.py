@@ -6,6 +6,7 @@ L2XError
 ├── ArtifactError       a saved explainer that cannot be read           (also an OSError)
 │   └── WriteError      an explainer, a table or a figure that cannot be written
 ├── DataError           a data set that is not here and cannot be fetched (also an OSError)
+├── StudyError          an answer that a study cannot take (closed, out of turn)
 ├── MissingExtraError   an optional package is not installed            (also an ImportError)
 └── NotFittedError      explain before fit                              (also scikit-learn's)
 """
@@ -48,6 +49,10 @@ class WriteError(ArtifactError):
 
 class DataError(L2XError, OSError):
     """A data set is not in the cache and cannot be fetched, or its checksum is wrong."""
+
+
+class StudyError(L2XError):
+    """A study cannot take this answer: it is closed, or another one stands already."""
 
 
 class MissingExtraError(L2XError, ImportError):

@@ -6,7 +6,7 @@ import importlib
 import sys
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from l2x.blackbox import BlackBox
@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 def load_black_box(spec: str) -> BlackBox:
     """`module:attribute`, imported from the current folder or the environment, or an `.onnx` file."""
     from l2x.blackbox import as_black_box
+
+    return as_black_box(load_model(spec))
+
+
+def load_model(spec: str) -> Any:
+    """The same as it is, for methods that look inside a model; of an `.onnx` file its path."""
     from l2x.errors import InputError
 
     if spec.endswith(".onnx"):
-        return as_black_box(Path(spec))
+        return Path(spec)
     module, _, attribute = spec.partition(":")
     if not attribute:
         raise InputError(
@@ -33,4 +39,4 @@ def load_black_box(spec: str) -> BlackBox:
         raise InputError(f"Cannot load MODEL '{spec}': {error}.") from error
     except Exception as error:  # the user's own module: anything can happen while it is imported
         raise InputError(f"Importing MODEL '{spec}' raised {type(error).__name__}: {error}") from error
-    return as_black_box(model)
+    return model
