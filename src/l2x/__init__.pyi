@@ -7,7 +7,9 @@ from . import evaluation as evaluation
 from . import sampling as sampling
 from ._version import __version__ as __version__
 from .artifact import load as load
+from .asking.label import label as label
 from .blackbox import as_black_box as as_black_box
+from .endpoint import Endpoint as Endpoint
 from .errors import L2XError as L2XError
 from .evaluation.choose_k import choose_k as choose_k
 from .evaluation.oracle import oracle as oracle

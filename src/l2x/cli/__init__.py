@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from l2x._version import __version__
-from l2x.cli import data, evaluate, explain, fit, reproduce
+from l2x.cli import data, evaluate, explain, fit, label, reproduce
 from l2x.cli.terminal import Commands
 
 EXPLAINING = "Explain a model"
@@ -49,6 +49,7 @@ def main(
     """
 
 
+app.command(rich_help_panel=EXPLAINING)(label.label)
 app.command(rich_help_panel=EXPLAINING)(fit.fit)
 app.command(rich_help_panel=EXPLAINING)(explain.explain)
 app.command(rich_help_panel=EXPLAINING)(evaluate.evaluate)

@@ -12,7 +12,8 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="What to explain: `module:attribute`, imported from the current folder "
-        "(an estimator, a booster, a torch module, a function), or an `.onnx` file.",
+        "(an estimator, a booster, a torch module, a function), an `.onnx` file, or the address of a model, "
+        "`https://...`, whose token is in the environment variable L2X_TOKEN.",
         show_default=False,
     ),
 ]

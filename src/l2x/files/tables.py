@@ -233,12 +233,16 @@ def read_sample(table: Table, view: View, columns: Sequence[str], rows: int, *, 
     From a CSV they come as pandas would have read them: models depend on integers being integers and on what
     stands for a missing cell.
     """
-    sample = sample_rows(view_batches(table, view, columns), rows, seed=seed)
-    frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
+    return model_rows(sample_rows(view_batches(table, view, columns), rows, seed=seed), table, view)
+
+
+def model_rows(rows: pa.Table, table: Table, view: View) -> pd.DataFrame:
+    """Rows of a table as a frame that a model reads."""
+    frame: pd.DataFrame = rows.to_pandas(ignore_metadata=True)
     if table.format == "csv" and not reading_of(view).one_text:
-        integers = set(table.integer_columns) & set(columns)
+        integers = set(table.integer_columns) & set(frame.columns)
         frame = frame.astype({name: np.int64 for name in integers if _all_whole(frame[name])})
-        objects = [name for name in columns if frame[name].dtype == object]
+        objects = [name for name in frame.columns if frame[name].dtype == object]
         for name in objects:  # texts or booleans, with None where some are missing
             frame[name] = frame[name].where(frame[name].notna(), np.nan)
     return frame

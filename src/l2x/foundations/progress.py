@@ -13,21 +13,22 @@ Advance = Callable[[float, str], None]
 
 
 @contextmanager
-def progress_bar(label: str, total: float, *, visible: bool = True) -> Iterator[Advance]:
+def progress_bar(label: str, total: float, *, done: float = 0, visible: bool = True) -> Iterator[Advance]:
     """`with progress_bar("asking the model", 100) as advance: advance(10, "note")`.
 
-    A whole `total` is shown as "10/100", any other as a percentage.
+    A whole `total` is shown as "10/100", any other as a percentage. What was `done` before does not count for
+    the time left.
     """
-    done = MofNCompleteColumn() if isinstance(total, int) else TaskProgressColumn()
+    share = MofNCompleteColumn() if isinstance(total, int) else TaskProgressColumn()
     progress = Progress(
         TextColumn("{task.description:<22}"),
         BarColumn(bar_width=24),
-        done,
+        share,
         TimeLeft(elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
         disable=not visible,
     )
-    task = progress.add_task(label, total=total, note="")
+    task = progress.add_task(label, total=total, completed=done, note="")
     with progress:
         yield lambda completed, note: progress.update(task, completed=completed, note=note)
