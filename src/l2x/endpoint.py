@@ -17,6 +17,7 @@ import json
 import os
 import threading
 import time
+import weakref
 from dataclasses import KW_ONLY, dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -118,6 +119,7 @@ class _Connection:
         self.httpx = require("httpx2", extra="http")
         limits = self.httpx.Limits(max_connections=endpoint.in_flight)
         self.client = self.httpx.Client(timeout=endpoint.timeout, limits=limits)
+        weakref.finalize(self, self.client.close)
         self.target = _target(endpoint.url)
         self.lock, self.next_at = threading.Lock(), 0.0
 

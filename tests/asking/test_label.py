@@ -24,7 +24,7 @@ from l2x.files.answers import read_answers
 from l2x.files.checksums import row_checksums
 
 # How often a run is killed, and over how many rows: `L2X_KILLS=50 L2X_KILL_ROWS=20000` is the full length.
-KILLS = int(os.environ.get("L2X_KILLS", "6"))
+KILLS = int(os.environ.get("L2X_KILLS", "3"))
 KILL_ROWS = int(os.environ.get("L2X_KILL_ROWS", "2000"))
 
 X = np.random.default_rng(0).normal(size=(500, 3))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import multiprocessing.connection
+import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
+
+import cloudpickle
 
 from l2x.blackbox import BlackBox
 from l2x.errors import BlackBoxError, InputError
@@ -25,11 +33,11 @@ def workers(black_box: BlackBox, processes: int = 1) -> Iterator[tuple[Submit, i
     """`submit(inputs)`, and how many batches it works on at a time."""
     if processes > 1:
         others = _processes(black_box, processes)
-        with _closed(others, kill_workers=True):
+        with _closed(others):
             yield lambda inputs: others.submit(_ask_here, inputs), processes
     elif black_box.in_flight > 1:
         pool = ThreadPoolExecutor(black_box.in_flight, thread_name_prefix="asking")
-        with _closed(pool, cancel_futures=True):
+        with _closed(pool):
             yield lambda inputs: pool.submit(_timed, black_box, inputs), black_box.in_flight
     else:
         yield lambda inputs: _at_once(black_box, inputs), 1
@@ -37,8 +45,6 @@ def workers(black_box: BlackBox, processes: int = 1) -> Iterator[tuple[Submit, i
 
 def said(future: Future[Said]) -> Said:
     """The outcome; a worker that died is an error of the model."""
-    from concurrent.futures.process import BrokenProcessPool
-
     try:
         return future.result()
     except BrokenProcessPool as error:
@@ -61,36 +67,43 @@ def _timed(black_box: BlackBox, inputs: Any) -> Said:
 
 
 @contextmanager
-def _closed(pool: Any, **at_once: bool) -> Iterator[None]:
-    """After an interruption nobody waits for what is under way; `at_once` are the pool's words for that."""
+def _closed(pool: Executor) -> Iterator[None]:
+    """After an interruption nothing new begins, and nobody waits for what is under way."""
     try:
         yield
     except BaseException:
-        pool.shutdown(wait=False, **at_once)
+        pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
 
 
-def _processes(black_box: BlackBox, processes: int) -> Any:
-    """Worker processes of their own interpreters; functions of `__main__` and lambdas travel, too."""
-    from joblib.externals.cloudpickle import cloudpickle
-    from joblib.externals.loky import ProcessPoolExecutor
-
+def _processes(black_box: BlackBox, processes: int) -> Executor:
+    """Worker processes with interpreters of their own; functions of `__main__` and lambdas travel, too."""
     try:
         model = cloudpickle.dumps(black_box)
     except Exception as error:
         raise InputError(
             f"processes is {processes}, but {black_box.name} cannot be sent to another process: {error}"
         ) from error
-    return ProcessPoolExecutor(processes, initializer=_receive, initargs=(model,))
+    # Not a fork, which would copy locks that other threads hold.
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, spawn, initializer=_receive, initargs=(model, list(sys.path)))
 
 
-def _receive(model: bytes) -> None:
+def _receive(model: bytes, path: list[str]) -> None:
     global _model
-    import pickle
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
-    _model = pickle.loads(model)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    sys.path[:] = path
+    _model = cloudpickle.loads(model)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its workers."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _ask_here(inputs: Any) -> Said:
