@@ -277,7 +277,7 @@ def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray) -> None:
         asked.append(X)
         return one_column(X)
 
-    explainer.set_params(model=fails_half_way)
+    explainer.set_params(model=fails_half_way, value="surrogate")
     with pytest.raises(l2x.BlackBoxError, match="ConnectionError after") as caught:
         explainer.fit(table)
     done = sum(map(len, asked))
@@ -297,7 +297,7 @@ def test_answers_of_a_file_and_a_journal(table: np.ndarray, tmp_path: Path) -> N
 
     l2x.label(model, table, tmp_path / "answers.parquet", progress=False)
     assert sum(asked) == len(table)
-    options = {"k": 1, "training": brief()}
+    options = {"k": 1, "value": "surrogate", "training": brief()}
     scores = l2x.Explainer(model, **options).fit(table, responses=one_column(table)).explain(table).scores
     for given in ({"responses": tmp_path / "answers.parquet"}, {"journal": tmp_path / "journal.parquet"}):
         asked.clear()
@@ -318,7 +318,7 @@ def test_answers_of_a_file_are_drawn_with_the_rows_of_a_table(table: np.ndarray,
     frame.to_parquet(tmp_path / "t.parquet")
     model = lambda X: one_column(np.asarray(X))  # noqa: E731
     l2x.label(model, tmp_path / "t.parquet", tmp_path / "answers.parquet", progress=False)
-    explainer = l2x.Explainer(model, k=1, training=brief(), seed=3)
+    explainer = l2x.Explainer(model, k=1, value="surrogate", training=brief(), seed=3)
     explainer.fit(tmp_path / "t.parquet", responses=tmp_path / "answers.parquet", rows=200)
     assert explainer.rows_asked_ == 0
 

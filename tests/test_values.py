@@ -1,4 +1,4 @@
-"""What a subset is worth: three objects of one shape, also by their short names, also of one's own."""
+"""What a subset is worth: four objects of one shape, also by their short names, also of one's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x.conditional import ModelQ, NetworkQ, Q, log_value
+from l2x.conditional import MixedQ, ModelQ, NetworkQ, Q
 from l2x.data import Rows
 from l2x.likelihood import Categorical
 from l2x.training import Phase
@@ -21,7 +21,8 @@ PLAN = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2, progress=
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("surrogate", l2x.Surrogate()), ("model", l2x.Model()), ("joint", l2x.Joint())]
+    ("name", "value"),
+    [("both", l2x.Both()), ("surrogate", l2x.Surrogate()), ("model", l2x.Model()), ("joint", l2x.Joint())],
 )
 def test_a_short_name_stands_for_its_object(name: str, value: Value, table: np.ndarray) -> None:
     assert as_value(name) == value
@@ -32,7 +33,9 @@ def test_a_short_name_stands_for_its_object(name: str, value: Value, table: np.n
 
 @pytest.mark.parametrize("given", ["suregate", None, 3])
 def test_an_unknown_value_is_refused(given: object) -> None:
-    with pytest.raises(l2x.InputError, match=r"value is .*; choose among 'surrogate', 'model', 'joint'"):
+    with pytest.raises(
+        l2x.InputError, match=r"value is .*; choose among 'both', 'surrogate', 'model', 'joint'"
+    ):
         as_value(given)  # type: ignore[arg-type]
 
 
@@ -63,7 +66,7 @@ def test_log_value_of_every_mask(table: np.ndarray) -> None:
     ]
     masks = (torch.rand(3, len(table), 5, generator=torch.Generator().manual_seed(0)) < 0.5).float()
     for q in qs:
-        values = log_value(q, rows, masks)
+        values = q.log_value(rows, masks)
         assert values.shape == (3, len(table))
         each = Categorical(2).log_likelihood(q.outputs(rows, masks[1]), target)
         assert torch.allclose(values[1], each, atol=1e-6)
@@ -98,3 +101,72 @@ def test_options_that_cannot_be_saved_are_refused(table: np.ndarray, tmp_path: P
         explainer.save(tmp_path / "e.l2x")
     bare = l2x.Explainer(one_column, 1, value=Bare(), training=PLAN).fit(table)
     assert isinstance(l2x.load(bare.save(tmp_path / "b.l2x")).value, Bare)
+
+
+def encoded(X: np.ndarray) -> Rows:
+    view = l2x.Columns().fit(X)
+    return Rows(view, X, view.encode(X), Categorical(2).targets(one_column(X)), np.arange(len(X)))
+
+
+def test_both_averages_the_log_values(table: np.ndarray) -> None:
+    rows = encoded(table)
+    network = NetworkQ(rows.view.networks(2).predictor().requires_grad_(False), Categorical(2))
+    model = ModelQ(l2x.as_black_box(one_column), Categorical(2), np.random.default_rng(0))
+    masks = (torch.rand(3, len(table), 5, generator=torch.Generator().manual_seed(0)) < 0.5).float()
+    said = [q.log_value(rows, masks) for q in (network, model)]
+    for weight in (0.0, 0.3, 1.0):
+        both = MixedQ(network, model, weight)
+        expected = (1 - weight) * said[0] + weight * said[1]
+        assert torch.allclose(both.log_value(rows, masks), expected, atol=1e-6)
+        assert torch.equal(both.outputs(rows, masks[0]), network.outputs(rows, masks[0]))
+
+
+def test_within_a_limit_the_first_rows_are_asked_and_the_others_are_the_surrogates(table: np.ndarray) -> None:
+    rows = encoded(table)
+    network = NetworkQ(rows.view.networks(2).predictor().requires_grad_(False), Categorical(2))
+    black_box = l2x.as_black_box(one_column)
+    model = ModelQ(black_box, Categorical(2), np.random.default_rng(0), limit=32.5)
+    masks = torch.ones(3, len(table), 5)
+    values = MixedQ(network, model, 1.0).log_value(rows, masks)
+    assert black_box.rows == 30  # ten rows under three masks
+    assert torch.equal(values[:, 10:], network.log_value(rows, masks)[:, 10:])
+    assert not torch.allclose(values[:, :10], network.log_value(rows, masks)[:, :10])
+    assert (model.log_value(rows, masks)[:, 10:] == 0).all()
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1])
+def test_a_weight_that_is_no_share_is_refused(weight: float) -> None:
+    with pytest.raises(l2x.InputError, match=r"weight is .*; expected the model's share, between 0 and 1"):
+        l2x.Both(weight)
+
+
+def test_queries_bound_what_the_model_is_asked(table: np.ndarray) -> None:
+    plan = l2x.TrainingPlan(Phase(3, 1e-2), Phase(20, 1e-2, batch_size=100), evaluations=2, progress=False)
+    for value, queries in (("both", 0), ("both", 500), ("model", 500), ("both", 10**9)):
+        explainer = l2x.Explainer(one_column, 1, value=value, queries=queries, training=plan).fit(table)
+        assert explainer.rows_asked_ - len(table) <= queries
+        assert explainer.queries_ == queries
+        assert (explainer.rows_asked_ > len(table)) == (queries > 0)
+    by_surrogate = l2x.Explainer(one_column, 1, value="surrogate", training=plan).fit(table)
+    without = l2x.Explainer(one_column, 1, queries=0, training=plan).fit(table)
+    assert np.array_equal(without.explain(table).scores, by_surrogate.explain(table).scores)
+    with pytest.raises(
+        l2x.InputError, match=r"less than one a step; raise queries=, or take value='surrogate'"
+    ):
+        l2x.Explainer(one_column, 1, value="model", queries=3, training=plan).fit(table)
+
+
+def test_a_slow_model_is_asked_less_by_default(table: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if labelling had taken a second a row: 180 masked rows, and one line says why."""
+    monkeypatch.setattr("l2x.asking.PATIENCE", 1e-9)
+    explainer = l2x.Explainer(one_column, 1, training=PLAN).fit(table)
+    assert explainer.rows_asked_ == len(table)
+    assert explainer.queries_ == 0
+
+
+def test_fit_says_what_it_asked_and_why(table: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2)
+    l2x.Explainer(one_column, 1, queries=600, training=plan).fit(table)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "asked the model about 600 rows and" in said
+    assert "masked ones (at most 600: queries=600)" in said

@@ -34,7 +34,7 @@ from l2x.sampling import Sampler
 from l2x.training import Phase, TrainingPlan
 from l2x.values import Value
 
-FORMAT = 2
+FORMAT = 3
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -55,6 +55,9 @@ def as_bytes(explainer: Explainer) -> bytes:
         "l2x": __version__,
         "k": explainer.k,
         "value": explainer.value if isinstance(explainer.value, str) else _named(explainer.value),
+        "answer": explainer.answer,
+        "sees_answer": explainer.sees_answer,
+        "queries": explainer.queries,
         "seed": explainer.seed,
         "view": _named(explainer.features_) | {"learned": learned},
         "likelihood": _named(explainer.q_.likelihood),
@@ -65,6 +68,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "classes": None if classes is None else list(classes),
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
+        "queries_limit": explainer.queries_,
         "fit_seconds": explainer.fit_seconds_,
     }
     settings = json.loads(json.dumps(settings, default=_plain))
@@ -116,7 +120,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         )
     if checksum != _checksum(settings, tensors):
         raise ArtifactError(f"'{path}' was changed after it was saved: its checksum does not match.")
-    return (_from_format_1(settings) if version == 1 else settings), tensors
+    for older, upgrade in UPGRADES.items():
+        settings = upgrade(settings) if version <= older else settings
+    return settings, tensors
 
 
 def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:
@@ -128,6 +134,17 @@ def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:
         flat = {"groups": view["settings"]["groups"]} | (inside["settings"] if inside else {})
         settings["view"] = view | {"settings": flat}
     return settings
+
+
+def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
+    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit; a
+    predictor of words looked at windows of them unless told otherwise."""
+    if settings["view"]["name"] == "Words" and settings["predictor"] != "custom":
+        settings = settings | {"predictor": {"pooling": "window"} | (settings["predictor"] or {})}
+    return {"answer": "distribution", "sees_answer": False, "queries": None, "queries_limit": None} | settings
+
+
+UPGRADES = {1: _from_format_1, 2: _from_format_2}
 
 
 def _rebuild(
@@ -147,6 +164,9 @@ def _rebuild(
         value=settings["value"] if isinstance(settings["value"], str) else _built(Value, settings["value"]),
         sampler=None if settings["sampler"] is None else _built(Sampler, settings["sampler"]),
         training=_plan(settings["training"]),
+        answer=settings["answer"],
+        sees_answer=settings["sees_answer"],
+        queries=settings["queries"],
         seed=settings["seed"],
         device=device,
         **networks,
@@ -167,6 +187,7 @@ def _rebuild(
     explainer.history_, explainer.n_features_in_ = settings["history"], view.d
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
+    explainer.queries_ = settings["queries_limit"]
     return explainer
 
 
@@ -174,7 +195,7 @@ def _named(thing: Any) -> dict[str, Any]:
     """A view, value, sampler or likelihood by the name of its class and its settings."""
     own = vars(type(thing))
     if isinstance(thing, View):
-        return {"name": type(thing).__name__, "settings": thing.get_params(deep=False)}
+        return {"name": type(thing).__name__, "settings": thing.saved_options()}
     if "__init__" in own and "__dataclass_fields__" not in own:
         raise InputError(
             f"Cannot save {type(thing).__name__}: its options are unknown; make it a @dataclass(frozen=True)."

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from l2x.asking import Memory
 from l2x.blackbox import BlackBox
 from l2x.data import Rows, ask
 from l2x.errors import InputError
@@ -26,31 +29,42 @@ CELLS_AT_ONCE = 1 << 20
 CONDITIONAL_BATCH = 200_000
 
 
-class Q(Protocol):
+class Q(ABC):
     """q(y | x_S) of encoded rows."""
 
-    @property
-    def likelihood(self) -> Likelihood: ...
+    likelihood: Likelihood
 
     @property
+    @abstractmethod
     def device(self) -> torch.device: ...
 
     @property
+    @abstractmethod
     def networks(self) -> dict[str, nn.Module]:
         """Its networks by name, which an artifact keeps; none where it is a black box."""
-        ...
 
-    def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        """The parameters of q(. | x_S), (n, outputs), for masks (n, d)."""
-        ...
-
+    @abstractmethod
     def with_networks(self, networks: dict[str, nn.Module]) -> Q:
         """The same q with other weights."""
-        ...
+
+    @abstractmethod
+    def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
+        """The parameters of q(. | x_S), (n, outputs), for masks (n, d)."""
+
+    def questions_at_once(self, wanted: int) -> int:
+        """How many of these inputs may be asked about at a time; a black box has limits."""
+        return wanted
+
+    def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
+        """log q(y | x_S) of each row under each of its masks: (m, n, d) -> (m, n)."""
+        m, n, d = masks.shape
+        repeated = rows.repeat(m)
+        outputs = self.outputs(repeated, masks.reshape(m * n, d))
+        return self.likelihood.log_likelihood(outputs, repeated.target).reshape(m, n)
 
 
 @dataclass(frozen=True)
-class NetworkQ:
+class NetworkQ(Q):
     """q as one network g_α for every subset (section 3.1)."""
 
     predictor: nn.Module
@@ -80,13 +94,23 @@ class NetworkQ:
 
 
 @dataclass(frozen=True)
-class ModelQ:
-    """q as the black box itself: P_m(y | x̃_S), with the rest of x removed as the view says."""
+class ModelQ(Q):
+    """q as the black box itself: P_m(y | x̃_S), with the rest of x removed as the view says.
+
+    memory : answers to training rows that were asked before; None where nothing is to be remembered
+    limit : how many questions one `log_value` may ask; rows beyond are worth zero under all of their masks,
+        which makes none of them better than another
+    """
 
     black_box: BlackBox | None
     likelihood: Likelihood
     rng: np.random.Generator
-    device = torch.device("cpu")
+    memory: Memory | None = None
+    limit: float = math.inf
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
 
     @property
     def networks(self) -> dict[str, nn.Module]:
@@ -95,20 +119,79 @@ class ModelQ:
     def with_networks(self, networks: dict[str, nn.Module]) -> ModelQ:
         return self
 
+    def questions_at_once(self, wanted: int) -> int:
+        return int(min(wanted, self.limit))
+
+    def rows_within_limit(self, masks: Tensor) -> int:
+        """How many of the rows of masks (m, n, d) may be asked about, each under all of its masks."""
+        m, n = masks.shape[:2]
+        return self.questions_at_once(m * n) // m
+
+    def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
+        asked = self.rows_within_limit(masks)
+        if asked == len(rows):
+            return super().log_value(rows, masks)
+        values = torch.zeros(masks.shape[:2], device=masks.device)
+        if asked:
+            values[:, :asked] = super().log_value(rows[torch.arange(asked)], masks[:, :asked])
+        return values
+
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         if self.black_box is None:
             raise InputError("The model is not available; pass it with l2x.load(path, model=...).")
-        removed = rows.view.for_model(rows.raw, mask.cpu().numpy() > 0.5, rng=self.rng)
-        target = self.likelihood.targets(self.black_box(removed)).to(mask.device)
+        kept = mask.cpu().numpy() > 0.5
+        if self.memory is None or rows.numbers is None:
+            answers = self._asked(rows, kept)
+        else:
+            answers = self.memory.complete(
+                rows.numbers, kept, lambda new: self._asked(rows[torch.from_numpy(new)], kept[new])
+            )
+        target = self.likelihood.targets(answers).to(mask.device)
         return self.likelihood.from_targets(target)
 
+    def _asked(self, rows: Rows, kept: Array) -> Array:
+        assert self.black_box is not None
+        return self.black_box(rows.view.for_model(rows.raw, kept, rng=self.rng))
 
-def log_value(q: Q, rows: Rows, masks: Tensor) -> Tensor:
-    """log q(y | x_S) of each row under each of its masks: (m, n, d) -> (m, n)."""
-    m, n, d = masks.shape
-    repeated = rows.repeat(m)
-    outputs = q.outputs(repeated, masks.reshape(m * n, d))
-    return q.likelihood.log_likelihood(outputs, repeated.target).reshape(m, n)
+
+@dataclass(frozen=True)
+class MixedQ(Q):
+    """The surrogate and the black box together: log values are averaged with weights.
+
+    A weighted mean of logs is no distribution. What q says of an input is therefore the surrogate's word,
+    which needs no model, and only what a subset is worth in training is both's.
+
+    weight : of the black box, between 0 and 1
+    """
+
+    surrogate: NetworkQ
+    model: ModelQ
+    weight: float
+
+    @property
+    def likelihood(self) -> Likelihood:  # type: ignore[override]
+        return self.surrogate.likelihood
+
+    @property
+    def device(self) -> torch.device:
+        return self.surrogate.device
+
+    @property
+    def networks(self) -> dict[str, nn.Module]:
+        return self.surrogate.networks
+
+    def with_networks(self, networks: dict[str, nn.Module]) -> MixedQ:
+        return replace(self, surrogate=self.surrogate.with_networks(networks))
+
+    def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
+        return self.surrogate.outputs(rows, mask)
+
+    def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
+        values = self.surrogate.log_value(rows, masks)
+        asked = self.model.rows_within_limit(masks)
+        said = self.model.log_value(rows, masks)[:, :asked]
+        both = (1 - self.weight) * values[:, :asked] + self.weight * said
+        return torch.cat([both, values[:, asked:]], dim=1)
 
 
 class Conditional(Protocol):
@@ -159,14 +242,20 @@ class FittedQ:
         X = self.view.check(X)
         if mask.shape != (len(X), self.view.d):
             raise InputError(f"The mask has the shape {mask.shape}; expected {(len(X), self.view.d)}.")
-        parts = []
-        with torch.inference_mode():
-            for rows in batches(len(X), self.view.recipes.rows_at_once):
-                raw = self.view.take(X, rows)
-                x = self.view.encode(raw, first_row=rows.start).to(self.q.device)
-                masks = torch.from_numpy(mask[rows]).to(x.device, torch.float32)
-                parts.append(self.q.outputs(Rows(self.view, raw, x, target=x), masks).cpu())
+        parts = [self.outputs_of(rows, mask[where]).cpu() for where, rows in self.encoded(X)]
         return torch.cat(parts).numpy()
+
+    def encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
+        """Checked inputs, some at a time, for `outputs_of`; to be asked under several masks, encoded once."""
+        for where in batches(len(X), self.view.recipes.rows_at_once):
+            raw = self.view.take(X, where)
+            x = self.view.encode(raw, first_row=where.start).to(self.q.device)
+            yield where, Rows(self.view, raw, x, target=x)
+
+    def outputs_of(self, rows: Rows, mask: Array) -> Tensor:
+        """`outputs` of encoded rows."""
+        with torch.inference_mode():
+            return self.q.outputs(rows, torch.from_numpy(mask).to(rows.x.device, torch.float32))
 
 
 @dataclass(frozen=True)

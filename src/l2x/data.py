@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +13,20 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from l2x.asking.label import label_blocks, share_of
-from l2x.asking.questions import Part, ask_about
-from l2x.blackbox import BlackBox
+from l2x.blackbox import BlackBox, Task
 from l2x.errors import BlackBoxError, InputError
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, Answers, answer_batch, read_answers, values_of
 from l2x.files.checksums import row_checksums
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import progress_bar
+from l2x.labelling.label import label_blocks, share_of
+from l2x.labelling.questions import Part, ask_about
 from l2x.likelihood import Categorical, Gaussian, Likelihood
 from l2x.training import Run
+
+# Rows that are asked only to see how long an answer takes, where all answers are known.
+TIMED_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -33,14 +37,17 @@ class Rows:
     raw: Any  # None where nobody asks the black box again
     x: Tensor  # (n, ...)
     target: Tensor  # (n, outputs)
+    numbers: Array | None = None  # (n,) which rows of the training inputs these are
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __getitem__(self, index: Tensor) -> Rows:
-        raw = None if self.raw is None else self.view.take(self.raw, index.cpu().numpy())
+        which = index.cpu().numpy()
+        raw = None if self.raw is None else self.view.take(self.raw, which)
+        numbers = None if self.numbers is None else self.numbers[which]
         index = index.to(self.x.device)
-        return Rows(self.view, raw, self.x[index], self.target[index])
+        return Rows(self.view, raw, self.x[index], self.target[index], numbers)
 
     def repeat(self, m: int) -> Rows:
         """The rows m times over, one copy after the other."""
@@ -102,7 +109,18 @@ def _with(answered: Answered | None, parts: Sequence[tuple[Part, Array]]) -> Ans
     return Answered([*(answered.batches if answered else []), *new])
 
 
-def checked_responses(responses: Any, n: int, black_box: BlackBox) -> Array:
+def checked_answers(answers: Any, n: int, likelihood: Likelihood) -> Array:
+    """Answers of a model that an explainer has learned from, checked as it would check the model's own."""
+    task: Task = "regression" if isinstance(likelihood, Gaussian) else "classification"
+    checked = checked_responses(answers, n, BlackBox(lambda _: answers, task=task), name="answers=")
+    if checked.shape[1] != likelihood.outputs:
+        raise InputError(
+            f"answers has {checked.shape[1]} columns; the model that was explained has {likelihood.outputs}."
+        )
+    return checked
+
+
+def checked_responses(responses: Any, n: int, black_box: BlackBox, *, name: str = "responses=") -> Array:
     """Answers that the user brings, checked like a model's."""
     logits = black_box.logits
     if isinstance(responses, Answers):
@@ -110,9 +128,9 @@ def checked_responses(responses: Any, n: int, black_box: BlackBox) -> Array:
         logits, responses = False, responses.values
     given = np.asarray(responses, dtype=np.float64)
     if len(given) != n:
-        raise InputError(f"responses has {len(given)} rows, X has {n}.")
+        raise InputError(f"{name[:-1]} has {len(given)} rows, X has {n}.")
     # A black box that just repeats them: the checks and the task are then the model's own.
-    repeat = BlackBox(lambda _: given, task=black_box.task, logits=logits, name="responses=")
+    repeat = BlackBox(lambda _: given, task=black_box.task, logits=logits, name=name)
     answers = repeat(range(n))
     black_box.task = repeat.task
     return answers
@@ -128,6 +146,7 @@ class TrainingRows:
     likelihood: Likelihood
     black_box: BlackBox
     asked_before: int  # the black box's counter before this fit
+    seconds_per_row: float  # that the black box took for an answer
 
     @property
     def view(self) -> View:
@@ -158,7 +177,7 @@ def prepare(
     k = checked_k(view, k)
     X = view.check(X)
     learn, hold = split(len(X), validation, run.plan.validation_rows, np.random.default_rng(run.seed))
-    before = black_box.rows
+    before, started = black_box.rows, time.perf_counter()
     if journal is not None and responses is None:
         most = view.recipes.rows_at_once
         blocks = view_blocks(view, X, most)
@@ -170,11 +189,15 @@ def prepare(
         answers = ask(black_box, view, X, progress=run.plan.progress, answered=answered)
     else:
         answers = checked_responses(responses, len(X), black_box)
+        if keep_raw:  # how long does an answer take?
+            ask(black_box, view, view.take(X, slice(TIMED_ROWS)), progress=False)
+    asked = black_box.rows - before
+    seconds_per_row = (time.perf_counter() - started) / asked if asked else 0.0
     likelihood = likelihood_of(black_box, answers)
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
-    rows = Rows(view, X if keep_raw else None, x, target)
+    rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
-    return TrainingRows(k, train, held, likelihood, black_box, before)
+    return TrainingRows(k, train, held, likelihood, black_box, before, seconds_per_row)
 
 
 def likelihood_of(black_box: BlackBox, answers: Array) -> Likelihood:

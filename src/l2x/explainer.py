@@ -10,30 +10,34 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
+from l2x.asking import Limit, Memory
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, Q
-from l2x.data import TrainingRows, prepare
+from l2x.data import TrainingRows, ask, checked_answers, prepare
 from l2x.errors import BlackBoxError, InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.matrix import unseen
+from l2x.features.removal import draws_replacements
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, read_answers
 from l2x.files.tables import Table, read_training_rows
 from l2x.fitting import fit_reader, fit_selector
 from l2x.foundations.arrays import Array, batches
+from l2x.foundations.progress import say
 from l2x.likelihood import Gaussian, Likelihood
-from l2x.networks.recipe import Options
+from l2x.networks.recipe import Answer, Options, ReadsFirst
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
+from l2x.sizes import shortened
 from l2x.training import Run, TrainingPlan
-from l2x.values import Ingredients, Value, as_value, check_compatible
+from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
 
 @dataclass(eq=False, repr=False)
@@ -48,9 +52,19 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How many features an explanation has; `explain(X, k=...)` can ask for another number later.
     features : View, default `Columns()`
         What one feature is.
-    value : "surrogate", "model", "joint", or a Value such as `l2x.Surrogate()`
+    value : "both", "surrogate", "model", "joint", or a Value such as `l2x.Surrogate()`
         What a subset is worth. "surrogate" (a q(y | x_S, S) fitted on random subsets, then frozen) is not
-        trained to encode the answer; "joint" is the paper's; "model" asks the black box.
+        trained to encode the answer; "model" asks the black box about masked inputs; "both" averages the two;
+        "joint" is the paper's.
+    answer : "distribution" or "class"; default the view's own
+        What the selected features are to keep: all that the model says, as the paper has it, or which class
+        it names.
+    sees_answer : bool
+        The selector reads the model's answer beside the input. Explaining then needs the answers too: the
+        model is asked, or they are given, `explain(X, answers=...)`.
+    queries : int or None
+        At most this many masked rows are asked of the model beyond labelling; 0 leaves "both" with the
+        surrogate alone. None: as many as it answers in about three minutes, by the time of labelling.
     sampler : Sampler, default `PlackettLuce()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
@@ -62,6 +76,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     history_ : list of dicts, one per evaluation on held-out rows
+    queries_ : the limit that `queries` stood for; the same number makes another fit repeatable
     features_, selector_, q_ : the fitted view, w_θ, and the explainer's own q(y | x_S)
     n_features_in_, classes_, rows_asked_, fit_seconds_
 
@@ -81,7 +96,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     k: int
     _: KW_ONLY
     features: View | None = None
-    value: Value | str = "surrogate"
+    value: Value | str = "both"
+    answer: Answer | None = None
+    sees_answer: bool = False
+    queries: int | None = None
     sampler: Sampler | None = None
     selector: nn.Module | Options | None = None
     predictor: nn.Module | Options | None = None
@@ -96,6 +114,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features = Columns(standardize=False, bins=0, removal="zero") if features is None else features
         settings: dict[str, Any] = {
             "value": "joint",
+            "answer": "distribution",
             "sampler": ConcreteMax(temperature=0.1),
             "selector": dict(features.recipes.paper.selector),
             "predictor": dict(features.recipes.paper.predictor),
@@ -134,6 +153,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         black_box, value, sampler = self._black_box(), as_value(self.value), self.sampler or PlackettLuce()
         check_compatible(value, sampler)
         features = self.features or Columns()
+        answer = checked_answer(self.answer or features.recipes.ours.answer)
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)
             responses = read_answers(responses, rows=rows if sampled else None, seed=self.seed)
@@ -150,14 +170,24 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )  # fmt: skip
         with run.seeded():
             selector = self._build_selector(data.view, data.likelihood).to(run.device)
-            q = self._build_q(data.view, data.likelihood, black_box, run.device)
+            limit = self._limit(value, selector, data, run)
+            memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
+            q = self._build_q(
+                data.view, data.likelihood, black_box, run.device,
+                memory=memory, questions_per_call=limit.per_call,
+            )  # fmt: skip
             value.fit(q, data, run)
             if value.fixed:
                 fit_reader(selector, q, data, run)
-            finished = fit_selector(selector, q, data, sampler, run)
+            finished = fit_selector(
+                selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
+            )
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         self._keep(data, selector, q, run)
+        self.queries_ = limit.rows
+        if value.asks_model:
+            say(asked_line(data, limit), visible=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
@@ -185,33 +215,80 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
         self.rows_asked_ = data.asked
 
-    def explain(self, X: Any, k: int | None = None) -> Explanation:
+    def _limit(self, value: Value, selector: nn.Module, data: TrainingRows, run: Run) -> Limit:
+        """How much the black box may be asked while the selector, and its reader, learn."""
+        calls = run.plan.selector.steps + run.plan.evaluations
+        if isinstance(selector, ReadsFirst):
+            calls += run.plan.value.steps + run.plan.evaluations
+        limit = Limit.of(self.queries, data.seconds_per_row, calls)
+        if isinstance(value, Model) and limit.per_call < 1:
+            raise InputError(
+                f"value='model' learns from the model's answers to masked rows, and {limit.rows:,} of them "
+                f"({limit.reason}) are less than one a step; raise queries=, or take value='surrogate'."
+            )
+        return limit
+
+    def explain(
+        self, X: Any, k: int | None = None, *, answers: Any = None, keep: float | None = None
+    ) -> Explanation:
         """The k features that decided each answer: one forward pass, no model needed.
+
+        Parameters
+        ----------
+        X : inputs, as the view takes them
+        k : how many features; default the explainer's own
+        answers : what the model says of X, for an explainer with `sees_answer=True`: an array or frame of
+            class probabilities (n, classes), or of means; default: the model is asked
+        keep : as many features as a row needs, and k at most: the shortest head of its ranking that keeps
+            this share of the information, by the explainer's own q; `explanation.sizes` has their numbers
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
         the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
         warning says so.
         """
-        explanation = self.explain_quietly(X, k)
+        explanation = self.explain_quietly(X, k, answers=answers, keep=keep)
         warn_unseen(explanation.unseen, stacklevel=3)
         return explanation
 
-    def explain_quietly(self, X: Any, k: int | None = None) -> Explanation:
+    def explain_quietly(
+        self, X: Any, k: int | None = None, *, answers: Any = None, keep: float | None = None
+    ) -> Explanation:
         """`explain` for callers that add up `unseen` over many batches and warn once."""
         self._check_fitted()
         view = self.features_
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
+        told = self._told(X, answers)
         scores = np.empty((len(X), view.d), dtype=np.float32)
         device = next(self.selector_.parameters()).device
         counts: Counter[str] = Counter()
         with torch.inference_mode():
             for rows in batches(len(X), view.recipes.rows_at_once):
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
-                found = only_selectable(self.selector_(x), view.selectable(x), never=-torch.inf)
+                read = [] if told is None else [told[rows].to(device)]
+                found = only_selectable(self.selector_(x, *read), view.selectable(x), never=-torch.inf)
                 scores[rows] = found.cpu().numpy()
                 counts.update(unseen(view, x))
-        return Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
+        explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
+        return explanation if keep is None else shortened(explanation, self.q_, keep)
+
+    def _told(self, X: Any, answers: Any) -> Tensor | None:
+        """What the selector reads of the model's answers to X, as the view has checked it."""
+        if not self.sees_answer:
+            if answers is not None:
+                raise InputError("answers is for an explainer with sees_answer=True; this one reads X alone.")
+            return None
+        likelihood = self.q_.likelihood
+        if answers is not None:
+            answers = checked_answers(answers, len(X), likelihood)
+        elif self.model is not None:
+            answers = ask(self._black_box(), self.features_, X, progress=False)
+        else:
+            raise InputError(
+                "This explainer reads the model's answers beside the inputs: pass them, "
+                "explain(X, answers=...), or load it with its model, l2x.load(path, model=...)."
+            )
+        return likelihood.told(likelihood.targets(answers))
 
     def transform(self, X: Any) -> Array:
         """What was selected, for pipelines: (n, d), True for the k features of each row."""
@@ -269,10 +346,16 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
         """A new w_θ for this view."""
-        return _network(self.selector, view.networks(likelihood.outputs).selector)
+        told = {"told": likelihood.outputs} if self.sees_answer else {}
+        return _network(self.selector, view.networks(likelihood.outputs).selector, **told)
 
     def _build_q(
-        self, view: View, likelihood: Likelihood, black_box: BlackBox | None, device: torch.device
+        self,
+        view: View,
+        likelihood: Likelihood,
+        black_box: BlackBox | None,
+        device: torch.device,
+        **asking: Any,
     ) -> Q:
         """A new q, as the value has it."""
 
@@ -280,7 +363,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             build = view.networks(likelihood.outputs).predictor
             return _network(self.predictor, build, sees_mask=sees_mask).to(device)
 
-        return as_value(self.value).build(Ingredients(likelihood, build_predictor, black_box, self.seed))
+        given = Ingredients(likelihood, build_predictor, black_box, self.seed, **asking)
+        return as_value(self.value).build(given)
 
 
 def _network(given: nn.Module | Options | None, build: Any, **options: Any) -> nn.Module:
@@ -289,6 +373,21 @@ def _network(given: nn.Module | Options | None, build: Any, **options: Any) -> n
         return copy.deepcopy(given)
     network: nn.Module = build(**(options | dict(given or {})))
     return network
+
+
+def checked_answer(answer: Any) -> Answer:
+    if answer not in get_args(Answer):
+        raise InputError(f"answer is {answer!r}; choose 'distribution' or 'class'.")
+    chosen: Answer = answer
+    return chosen
+
+
+def asked_line(data: TrainingRows, limit: Limit) -> str:
+    """What the model was asked, and why not more."""
+    labelled = len(data.train) + len(data.held)
+    masked = max(0, data.asked - labelled)
+    line = f"asked the model about {labelled:,} rows and {masked:,} masked ones (at most {limit.rows:,}: "
+    return line + f"{limit.reason})"
 
 
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:

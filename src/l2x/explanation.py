@@ -41,6 +41,7 @@ class Explanation:
         An array, tensor, list or data frame; with a view, what `view.check` returns.
     view : the fitted view that says what the features of the inputs are, if there is one
     unseen : {column: how many rows hold a category that the training rows did not have}
+    sizes : (n,) how many of the k features each row keeps, where `explain(X, keep=...)` said so; else None
 
     >>> e = Explanation(np.array([[0.1, 2.0, 1.0]]), k=2, feature_names=["a", "b", "c"])
     >>> e.indices.tolist(), e.names, e.mask.tolist()
@@ -56,6 +57,7 @@ class Explanation:
     inputs: Any = None
     view: View | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
+    sizes: Array | None = None
 
     def __post_init__(self) -> None:
         d = self.scores.shape[1]
@@ -71,7 +73,7 @@ class Explanation:
 
     @cached_property
     def mask(self) -> Array:
-        """(n, d) booleans, k of them True in each row; fewer where a row has fewer selectable features."""
+        """(n, d) booleans, k of them True in each row; fewer where a row keeps fewer (`selected`)."""
         mask = np.zeros(self.scores.shape, dtype=bool)
         np.put_along_axis(mask, self.indices, values=self.selected, axis=1)
         return mask
@@ -83,8 +85,9 @@ class Explanation:
 
     @cached_property
     def selected(self) -> Array:
-        """(n, k): False where a row has fewer than k selectable features (score -inf)."""
-        return np.asarray(self.selected_scores > -np.inf)
+        """(n, k): False where a row has fewer than k selectable features (score -inf), or keeps fewer."""
+        selectable = np.asarray(self.selected_scores > -np.inf)
+        return selectable if self.sizes is None else selectable & (np.arange(self.k) < self.sizes[:, None])
 
     @property
     def names(self) -> list[list[str]]:
@@ -105,7 +108,8 @@ class Explanation:
         it stays that of the whole.
         """
         chosen = row_indices(rows, len(self))
-        part = replace(self, scores=self.scores[chosen], inputs=self._take(chosen))
+        sizes = None if self.sizes is None else self.sizes[chosen]
+        part = replace(self, scores=self.scores[chosen], inputs=self._take(chosen), sizes=sizes)
         return replace(part, unseen=part._count_unseen()) if self.unseen else part
 
     def to_frame(self) -> Any:

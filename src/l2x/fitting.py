@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2x.conditional import NetworkQ, Q, log_value
+from l2x.conditional import NetworkQ, Q
 from l2x.data import Rows, TrainingRows, split
-from l2x.networks.recipe import ReadsFirst
+from l2x.networks.recipe import Answer, ReadsFirst
 from l2x.sampling import Sampler, k_hot, only_selectable, top_k
 from l2x.training import Phase, Run, optimise
 
@@ -54,11 +54,11 @@ def fit_to_masks(
 
     def objective(index: Tensor, _: float) -> Tensor:
         rows = train[index]
-        return log_value(q, rows, masks(rows, index)[None]).mean()
+        return q.log_value(rows, masks(rows, index)[None]).mean()
 
     def validate(predictor: nn.Module) -> Tensor:
         with torch.no_grad():
-            return log_value(NetworkQ(predictor, q.likelihood), held, held_masks[None])[0]
+            return NetworkQ(predictor, q.likelihood).log_value(held, held_masks[None])[0]
 
     return optimise(q.predictor, objective, validate, phase=phase, n=len(train), label=label, run=run)
 
@@ -95,6 +95,7 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     held = replace(data.held, target=_said(q, data.held, held_masks))
 
     def objective(index: Tensor, _: float) -> Tensor:
+        index = index[: max(1, q.questions_at_once(len(index)))]
         rows, masks = data.train[index], _mostly_large(len(index), d, run.generator)
         target = _said(q, rows, masks)
         return likelihood.log_likelihood(reader(rows.x, masks.to(rows.x.device)), target).mean()
@@ -108,25 +109,45 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     _freeze(reader, finished=finished)
 
 
-def fit_selector(selector: nn.Module, q: Q, data: TrainingRows, sampler: Sampler, run: Run) -> bool:
-    """Maximise E[log q(Y | X_S)] over θ - and over α too where q still learns (equation 5)."""
-    train, held, k = data.train, data.held, data.k
+def fit_selector(
+    selector: nn.Module,
+    q: Q,
+    data: TrainingRows,
+    sampler: Sampler,
+    run: Run,
+    *,
+    answer: Answer = "distribution",
+    sees_answer: bool = False,
+) -> bool:
+    """Maximise E[log q(Y | X_S)] over θ - and over α too where q still learns (equation 5).
+
+    answer : Y ~ P_m(.|x), the model's whole distribution, as the paper has it; or its most likely "class"
+    sees_answer : the selector reads log P_m(.|x) beside x
+    """
+    train, held, k, likelihood = data.train, data.held, data.k, data.likelihood
     networks = nn.ModuleDict({"selector": selector} | _learning(q))
+
+    def scores_of(network: nn.Module, rows: Rows) -> Tensor:
+        told = [likelihood.told(rows.target)] if sees_answer else []
+        return only_selectable(network(rows.x, *told), rows.view.selectable(rows.x))
+
+    def value_of(q: Q, rows: Rows, masks: Tensor) -> Tensor:
+        target = likelihood.most_likely(rows.target) if answer == "class" else rows.target
+        return q.log_value(replace(rows, target=target), masks)
 
     def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]
-        scores = only_selectable(selector(rows.x), rows.view.selectable(rows.x))
-        return sampler.objective(scores, k, lambda masks: log_value(q, rows, masks), run.generator, progress)
+        scores = scores_of(selector, rows)
+        return sampler.objective(scores, k, lambda masks: value_of(q, rows, masks), run.generator, progress)
 
     def validate(candidate: nn.Module) -> Tensor:
         """The value of the *hard* top-k selection on held-out rows."""
         assert isinstance(candidate, nn.ModuleDict)
         parts = dict(candidate.items())
-        scores_of = parts.pop("selector")
+        selector = parts.pop("selector")
         with torch.no_grad():
-            scores = only_selectable(scores_of(held.x), held.view.selectable(held.x))
-            masks = k_hot(top_k(scores, k), held.view.d)
-            return log_value(q.with_networks(parts) if parts else q, held, masks[None])[0]
+            masks = k_hot(top_k(scores_of(selector, held), k), held.view.d)
+            return value_of(q.with_networks(parts) if parts else q, held, masks[None])[0]
 
     networks.train()
     label, phase = "training the selector", run.plan.selector

@@ -31,8 +31,16 @@ class Likelihood(Registered, ABC):
         """E_{Y ~ P_m(.|x)} log q(Y | x_S) of each row, in nats, (n,)."""
 
     @abstractmethod
+    def most_likely(self, target: Tensor) -> Tensor:
+        """The targets of a model that is certain of what it finds most likely."""
+
+    @abstractmethod
     def from_targets(self, target: Tensor) -> Tensor:
         """A black box's own answers as if a predictor had given them."""
+
+    @abstractmethod
+    def told(self, target: Tensor) -> Tensor:
+        """What a selector that is told the model's answer reads of it."""
 
     @abstractmethod
     def to_targets(self, outputs: Tensor) -> Tensor:
@@ -59,9 +67,15 @@ class Categorical(Likelihood):
     def log_likelihood(self, outputs: Tensor, target: Tensor) -> Tensor:
         return (target * torch.log_softmax(outputs, dim=-1)).sum(-1)
 
+    def most_likely(self, target: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot(target.argmax(dim=-1), self.outputs).to(target.dtype)
+
     def from_targets(self, target: Tensor) -> Tensor:
         # A model that is certain and wrong must not weigh infinitely: floor at one in a million.
         return target.clamp_min(1e-6).log()
+
+    def told(self, target: Tensor) -> Tensor:
+        return target.clamp_min(1e-3).log()  # certainty as a number of moderate size
 
     def divergence(self, outputs: Tensor, other: Tensor) -> Tensor:
         log_q = torch.log_softmax(outputs, dim=-1)
@@ -99,7 +113,13 @@ class Gaussian(Likelihood):
     def log_likelihood(self, outputs: Tensor, target: Tensor) -> Tensor:
         return -0.5 * (target - outputs).square().sum(-1)
 
+    def most_likely(self, target: Tensor) -> Tensor:
+        return target  # a mean is the most likely value already
+
     def from_targets(self, target: Tensor) -> Tensor:
+        return target
+
+    def told(self, target: Tensor) -> Tensor:
         return target
 
     def divergence(self, outputs: Tensor, other: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
+from l2x.asking import Memory
 from l2x.blackbox import BlackBox
-from l2x.conditional import ModelQ, NetworkQ, Q
+from l2x.conditional import MixedQ, ModelQ, NetworkQ, Q
 from l2x.data import TrainingRows
 from l2x.errors import InputError
 from l2x.fitting import fit_surrogate
@@ -27,12 +29,15 @@ class Ingredients:
 
     build_predictor : -> g_α; the argument says whether it sees the mask S beside x̃_S
     black_box : None for an explainer that was loaded without its model
+    memory, questions_per_call : what a q that asks the black box remembers, and how much it may ask
     """
 
     likelihood: Likelihood
     build_predictor: Callable[[bool], nn.Module]
     black_box: BlackBox | None
     seed: int
+    memory: Memory | None = None
+    questions_per_call: float = math.inf
 
 
 class Value(Registered, ABC):
@@ -74,7 +79,35 @@ class Model(Value):
     asks_model: ClassVar[bool] = True
 
     def build(self, given: Ingredients) -> ModelQ:
-        return ModelQ(given.black_box, given.likelihood, np.random.default_rng(given.seed))
+        rng = np.random.default_rng(given.seed)
+        return ModelQ(given.black_box, given.likelihood, rng, given.memory, given.questions_per_call)
+
+
+@dataclass(frozen=True)
+class Both(Value):
+    """The surrogate's log value and the model's, averaged.
+
+    The model alone is convinced by inputs that look like none of its training inputs; the surrogate alone
+    does not care whether the model can read what it selects. Both together leave neither way open: where the
+    two were measured, each was convinced nearly as well as by its own selections (docs/method.md).
+
+    weight : of the model, between 0 (the surrogate alone) and 1
+    """
+
+    weight: float = 0.5
+    differentiable: ClassVar[bool] = False
+    asks_model: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= 1:
+            raise InputError(f"weight is {self.weight}; expected the model's share, between 0 and 1.")
+
+    def build(self, given: Ingredients) -> MixedQ:
+        return MixedQ(Surrogate().build(given), Model().build(given), self.weight)
+
+    def fit(self, q: Q, data: TrainingRows, run: Run) -> None:
+        assert isinstance(q, MixedQ)
+        fit_surrogate(q.surrogate, data, run)
 
 
 @dataclass(frozen=True)
@@ -87,11 +120,16 @@ class Joint(Value):
         return NetworkQ(given.build_predictor(False), given.likelihood)
 
 
-SHORT_NAMES: dict[str, type[Value]] = {"surrogate": Surrogate, "model": Model, "joint": Joint}
+SHORT_NAMES: dict[str, type[Value]] = {
+    "both": Both,
+    "surrogate": Surrogate,
+    "model": Model,
+    "joint": Joint,
+}
 
 
 def as_value(given: Value | str) -> Value:
-    """The value itself, or the one that a short name stands for: "surrogate", "model", "joint"."""
+    """The value itself, or the one that a short name stands for: "both", "surrogate", "model", "joint"."""
     if isinstance(given, Value):
         return given
     if isinstance(given, str) and given in SHORT_NAMES:

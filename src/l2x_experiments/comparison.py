@@ -1,7 +1,8 @@
 """How sections 4.2 and 4.3 compare: how much of the model's answer do a contender's k features keep?
 
-The training inputs are split in three parts: for explainers, for the judge, and for choosing between our
-recipes; nothing is chosen on test inputs.
+The training inputs are split in three parts: for explainers, for the judge, and for choosing recipes;
+nothing is chosen on test inputs. `l2x` is our default recipe, `l2x-told` the same with the model's answer
+beside the input; what the default is made of, one value or the other, stands beside them.
 """
 
 from __future__ import annotations
@@ -15,25 +16,28 @@ import numpy as np
 
 from l2x.blackbox import as_black_box
 from l2x.data import ask
-from l2x.evaluation import mask_only_accuracy, posthoc_accuracy
+from l2x.evaluation import mask_only_accuracy, posthoc_accuracy, selected_words
+from l2x.evaluation.agreement import masked_answers
 from l2x.explanation import Explanation
 from l2x.features.view import View
+from l2x.features.words import Words
 from l2x.foundations.arrays import Array
 from l2x_experiments.black_boxes.training import Trained
 from l2x_experiments.contenders import CONTENDERS, Cost, learned
 from l2x_experiments.judges import Judge, cached_judge, judge_accuracy
 from l2x_experiments.machine import measured_here, timed
-from l2x_experiments.records import Record, Records
+from l2x_experiments.records import Record
 from l2x_experiments.runner import Experiment, Job, only_methods
 from l2x_experiments.setting import Budget, Setting
 
-# Our recipes: the better one on validation inputs is listed as l2x, too.
-OURS = ("l2x-model", "l2x-surrogate")
+OURS = ("l2x", "l2x-told", "l2x-surrogate", "l2x-model")
 METHODS = (*OURS, "paper", "random", "search", "taylor", "deeplift", "lime", "kernel_shap", "saliency",
            "taylor-absolute", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")  # fmt: skip
 SEEDED = (*OURS, "paper", "random")
 # Training inputs whose selections teach the mask-only predictor.
 MASK_ROWS = 8000
+# Words selected most often that a record keeps.
+COMMON_WORDS = 20
 
 
 @dataclass(kw_only=True)
@@ -45,6 +49,8 @@ class Comparison(Setting):
     validation: Any  # inputs on which our recipes are chosen
     labels: Array  # of the test inputs
     examples: Array  # rows of the test inputs whose selections are kept, to be shown
+    # Of the first test inputs this many keep their selections by seed 0: people can be asked about them.
+    items: int = 0
     # Test inputs to explain, and training inputs for the mask-only predictor, by what one input costs.
     limits: Mapping[Cost, tuple[int, int]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)  # options of the view, in every record
@@ -93,7 +99,6 @@ def experiment(
         partial(measure_all, set_up=set_up, problem=problem),
         fetch=fetch,
         prepare=[partial(set_up, which) for which in problems],
-        derive=partial(with_chosen, problem=problem),
     )
 
 
@@ -155,55 +160,74 @@ def measure(setting: Comparison, method: str, seed: int) -> Record:
     explainer, fit_seconds = timed(lambda: learned(setting, method, seed))
     explanation, explain_seconds = timed(lambda: ranked(explainer.explain(X, k)))
     shown = setting.examples[setting.examples < len(X)]
-    validation = None
-    if method in OURS:  # only between them is there anything to choose
-        chosen = explainer.explain(setting.validation, k)
-        validation = posthoc_accuracy(setting.black_box, setting.validation, chosen)
+    validation = validated(setting, explainer) if method in OURS else {}
 
     def kept(*, complement: bool = False) -> float:
         return posthoc_accuracy(setting.black_box, X, explanation, complement=complement, responses=responses)
 
+    return (
+        {
+            "k": k,
+            "rows": len(X),
+            "posthoc_accuracy": kept(),
+            "judge_accuracy": judge_accuracy(setting.judge, X, explanation, answers),
+            "mask_only_accuracy": mask_only_accuracy(
+                explainer.explain(seen, k).mask, setting.train_classes[:mask_rows], explanation.mask, answers
+            ),
+            "complement_accuracy": kept(complement=True),
+            "fit_seconds": fit_seconds,
+            "explain_seconds": explain_seconds,
+            "model_accuracy": float((setting.test_answers.argmax(axis=1) == setting.labels).mean()),
+            "majority": float(max((answers == label).mean() for label in set(answers.tolist()))),
+            "train_rows": len(setting.train),
+            "mask_rows": len(seen),
+            "example_rows": shown.tolist(),
+            "examples": explanation.indices[shown].tolist(),
+            "example_answers": answers[shown].tolist(),
+            "common_words": common_words(explanation),
+            "items": items(setting, explanation[: setting.items], responses) if seed == 0 else None,
+        }
+        | validation
+        | measured_here()
+    )
+
+
+def validated(setting: Comparison, explainer: Any) -> Record:
+    """What recipes are chosen by."""
+    X, explanation = setting.validation, explainer.explain(setting.validation, setting.k)
+    answers = setting.answers(X)
     return {
-        "k": k,
-        "rows": len(X),
-        "posthoc_accuracy": kept(),
-        "judge_accuracy": judge_accuracy(setting.judge, X, explanation, answers),
-        "mask_only_accuracy": mask_only_accuracy(
-            explainer.explain(seen, k).mask, setting.train_classes[:mask_rows], explanation.mask, answers
-        ),
-        "complement_accuracy": kept(complement=True),
-        "validation_posthoc": validation,
-        "fit_seconds": fit_seconds,
-        "explain_seconds": explain_seconds,
-        "model_accuracy": float((setting.test_answers.argmax(axis=1) == setting.labels).mean()),
-        "majority": float(max((answers == label).mean() for label in set(answers.tolist()))),
-        "train_rows": len(setting.train),
-        "mask_rows": len(seen),
-        "example_rows": shown.tolist(),
-        "examples": explanation.indices[shown].tolist(),
-        "example_answers": answers[shown].tolist(),
-    } | measured_here()
+        "validation_posthoc": posthoc_accuracy(setting.black_box, X, explanation, responses=answers),
+        "validation_judge": judge_accuracy(setting.judge, X, explanation, answers.argmax(axis=1)),
+    }
+
+
+def items(setting: Comparison, explanation: Explanation, responses: Array) -> Record | None:
+    """What was selected in these first test inputs, best first, and their classes, a digit each: the model's
+    for the whole input, the model's for the selection alone, the judge's. None if there are no inputs."""
+    n, view, mask = len(explanation), setting.features, explanation.mask
+    if not n:
+        return None
+    X = view.take(setting.test, slice(n))
+    classes = {
+        "answers": responses[:n],
+        "posthoc": masked_answers(setting.black_box, view, X, mask),
+        "judge": setting.judge.outputs(X, mask),
+    }
+    pairs = zip(explanation.indices, explanation.selected, strict=True)
+    return {"selections": [indices[selected].tolist() for indices, selected in pairs]} | {
+        name: "".join(map(str, outputs.argmax(axis=1))) for name, outputs in classes.items()
+    }
+
+
+def common_words(explanation: Explanation) -> list[str] | None:
+    """The words selected most often, where words are selected."""
+    if not isinstance(explanation.view, Words):
+        return None
+    return [word for word, _ in selected_words(explanation).most_common(COMMON_WORDS)]
 
 
 def ranked(explanation: Explanation) -> Explanation:
     """The explanation, with its features in order: ranking is part of the work that is timed."""
     _ = explanation.indices
     return explanation
-
-
-def with_chosen(records: Sequence[Record], problem: str) -> list[Record]:
-    """The records and, as `l2x`, those of the recipe of ours that is better on the validation inputs.
-
-    `problem` is the entry that tells one problem's records from another's.
-    """
-    records = [record for record in records if record["method"] != "l2x"]
-    chosen: list[Record] = []
-    for which in {str(record[problem]): None for record in records}:
-        recipes: dict[str, list[Record]] = {}
-        for record in records:
-            if str(record[problem]) == which and record["method"] in OURS:
-                recipes.setdefault(record["method"], []).append(record)
-        if set(recipes) == set(OURS):  # in an unfinished run there is nothing to choose yet
-            best = max(recipes, key=lambda name: Records(recipes[name]).mean("validation_posthoc"))
-            chosen += [record | {"method": "l2x", "recipe": best} for record in recipes[best]]
-    return chosen + records

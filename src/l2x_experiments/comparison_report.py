@@ -18,20 +18,16 @@ from l2x_experiments.tables import Cell, Table, mean_sd, name_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RECIPES = {"l2x-model": "value='model'", "l2x-surrogate": "value='surrogate'"}
-
 
 class Methods:
-    """One problem's records of each contender, in order; of our recipes the chosen one appears once, as l2x.
+    """One problem's records of each contender, in order.
 
     `inputs` and `features` are what they are called, in the plural: "images", "patches".
     """
 
     def __init__(self, records: Records, *, inputs: str, features: str) -> None:
         self.records, self.inputs, self.features = records, inputs, features
-        self.recipe = next(iter(records.values("recipe")), None)
-        shown = [method for method in LABELS if method != self.recipe]
-        self.groups = {group[0]["method"]: group for group in records.groups(method=shown)}
+        self.groups = {group[0]["method"]: group for group in records.groups(method=list(LABELS))}
 
     def table(self, printed: Mapping[str, float]) -> Table:
         """One line for each contender; `printed` are the paper's own numbers."""
@@ -77,12 +73,6 @@ class Methods:
             "learns or draws."
         )
 
-    def chosen(self) -> str:
-        """Which of our recipes is called l2x, in a sentence; empty in an unfinished run."""
-        if self.recipe is None:
-            return ""
-        return f"l2x is {RECIPES[self.recipe]}, the better one on validation {self.inputs}."
-
     def percent(self, method: str, key: str = "posthoc_accuracy") -> str:
         return f"{100 * self.groups[method].mean(key):.1f} %"
 
@@ -98,7 +88,7 @@ def introduction(first: Record, *, inputs: str, features: str, removed: str, of:
         "is told the answer, shows how far that goes. Therefore an independent judge stands beside it, a "
         f"network fitted on random subsets of {inputs} that no explainer saw.",
         f"Explainers learned from {first['train_rows']:,} training {inputs}{of}, the judge from others, and "
-        f"a third part chose between our recipes; nothing was chosen on test {inputs}. {measured_on(first)}",
+        f"a third part chose our recipe; nothing was chosen on test {inputs}. {measured_on(first)}",
     ]
 
 

@@ -66,8 +66,8 @@ def papers(**options: Any) -> Learn:
 
     def learn(setting: Setting, seed: int) -> Explains:
         explainer = l2x.Explainer.paper(
-            setting.black_box, setting.k, features=setting.features, training=setting.plans.paper, seed=seed,
-            **options,
+            setting.black_box, setting.k, features=setting.paper_features or setting.features,
+            training=setting.plans.paper, seed=seed, **options,
         )  # fmt: skip
         return explainer.fit(setting.train)
 
@@ -130,6 +130,7 @@ def by_marginal(setting: Setting, seed: int) -> Explains:
 CONTENDERS: dict[str, Contender] = {
     "search": Contender("search per input", search, "search"),
     "l2x": Contender("l2x", ours()),
+    "l2x-told": Contender("l2x, told the answer", ours(sees_answer=True, answer="class")),
     "l2x-model": Contender("l2x, value = model", ours(value="model")),
     "l2x-surrogate": Contender("l2x, value = surrogate", ours(value="surrogate")),
     "paper": Contender("L2X, paper", papers()),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 
 import numpy as np
+from sklearn.base import clone
 
 from l2x.blackbox import as_black_box
 from l2x.data import ask
@@ -32,6 +33,8 @@ WITHOUT = ("deeplift", "deeplift-absolute", "lime-absolute", "kernel_shap-absolu
 SHARES = (0.72, 0.2)
 # Short test reviews whose selections are kept for the page: this many of each truth with each answer.
 EXAMPLES, SHORT = 2, 900
+# First test reviews whose selections are kept for `l2x reproduce human`: the paper asked people about 500.
+ITEMS = 500
 # The LSTMs answer ten times more slowly than the word network, and their gradients take ten times as long as
 # their answers: fewer reviews for contenders that need many answers, or gradients.
 LSTM_SLOWER, LSTM_GRADIENTS = 10, (4000, 2000)
@@ -48,8 +51,7 @@ def experiment(
 ) -> Experiment:
     def fetch(progress: bool) -> None:
         imdb("train", progress=progress)
-        if problem == "sentences":
-            glove(progress=progress)
+        glove(progress=progress)
 
     budget = QUICK if quick else FULL
     return comparison.experiment(
@@ -69,15 +71,16 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
     """The model, the judge, and the reviews in their parts; the same for every seed."""
     reviews = first_rows(imdb("train", progress=False), budget.train_rows)
     test = first_rows(imdb("test", progress=False), budget.test_rows)
-    view = VIEWS[problem](reads="ids").fit(reviews.texts)
-    view.set_params(vocabulary=view.vocabulary_)  # whoever fits a copy of it keeps the network's ids
+    plain = VIEWS[problem](reads="ids").fit(reviews.texts)
+    plain.set_params(vocabulary=plain.vocabulary_)  # whoever fits a copy of it keeps the network's ids
+    view = clone(plain).set_params(vectors=glove(progress=False)).fit(reviews.texts)
     trained = review_network(
         problem,
         view,
         reviews.texts,
         reviews.y,
         epochs=budget.model_steps,
-        vectors=partial(glove, progress=False),
+        vectors=lambda: view.vectors,
     )
     shown = view.check(test.texts)
     answers = ask(as_black_box(trained.network, logits=True), view, shown, progress=False).argmax(axis=1)
@@ -94,6 +97,8 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         test=shown,
         labels=test.y,
         examples=example_rows(test, answers),
+        items=ITEMS,
+        paper_features=plain,
     )
     if problem == "sentences":
         few = max(2, budget.sampling_rows // LSTM_SLOWER)

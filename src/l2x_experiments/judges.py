@@ -27,8 +27,10 @@ def cached_judge(
     def fit() -> nn.Module:
         return fit_judge(black_box, X, k, features=view, training=plan).q.networks["predictor"]
 
-    key = {**key, "data": fingerprint(X), "k": k, **value_key(plan)}
-    predictor = remembered(f"judge-{name}", key, view.networks(classes).predictor(), fit)
+    network = view.networks(classes).predictor()
+    shapes = {entry: list(tensor.shape) for entry, tensor in network.state_dict().items()}
+    key = {**key, "data": fingerprint(X), "k": k, "network": shapes, **value_key(plan)}
+    predictor = remembered(f"judge-{name}", key, network, fit)
     return FittedQ(view, NetworkQ(predictor, Categorical(classes)), black_box)
 
 

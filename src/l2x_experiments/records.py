@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, overload
@@ -32,13 +32,9 @@ class Records(Sequence[Record]):
         """The records of a file; none if it does not exist yet."""
         return cls(json.loads(path.read_text()) if path.exists() else (), path)
 
-    def add(
-        self, new: Iterable[Record], *, derive: Callable[[list[Record]], list[Record]] | None = None
-    ) -> None:
-        """Append records and write the file; `derive` then replaces all of them by what follows from them."""
+    def add(self, new: Iterable[Record]) -> None:
+        """Append records and write the file."""
         self.records += new
-        if derive is not None:
-            self.records = derive(self.records)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             lines = ",\n".join(json.dumps(record) for record in self.records)

@@ -49,7 +49,6 @@ class Experiment:
     fetch : brings the data that jobs need, before they need them; its argument: show progress
     prepare : done before the jobs if there are several processes, which would otherwise all train the same
         models and judges: whatever fills the cache; picklable
-    derive : from all records of the file to all records, after every addition
     belongs : the entries of those records of the file that are of this run's budget
     """
 
@@ -58,7 +57,6 @@ class Experiment:
     measure: Callable[[Sequence[Job]], Iterable[Record]]
     fetch: Callable[[bool], object] = lambda progress: None
     prepare: Sequence[Callable[[], object]] = ()
-    derive: Callable[[list[Record]], list[Record]] | None = None
     belongs: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -79,7 +77,7 @@ def run(experiment: Experiment, folder: Path, *, processes: int = 1, progress: b
             advance(0, "models and judges" if experiment.prepare else todo[0].label)
             done = 0
             for jobs, new in measured(experiment, list(groups.values()), processes):
-                records.add(new, derive=experiment.derive)
+                records.add(new)
                 done += len(new)
                 advance(done, jobs[-1].label)
     return records.select(**experiment.belongs)

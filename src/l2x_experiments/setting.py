@@ -53,6 +53,7 @@ class Setting:
     test: Any  # and are measured on these
     plans: Plans
     features: View | None = None  # None leaves it to the contender, whose default is columns
+    paper_features: View | None = None  # for the paper's recipe, where it has another view than ours
     model: Any = None  # the network or the trees in the black box, for contenders that look inside
     background: Any = None  # rows that some contenders compare with, or learn from
     judge: Judge | None = None  # fitted on other inputs than the explainers'

@@ -17,7 +17,7 @@ def test_label_then_fit_asks_once(folder: Folder) -> None:
     assert "asked      300 rows" in said
     again = folder.run("label", "cli_models:tree", "train.parquet", "-o", "answers.parquet").stdout
     assert "asked      0 rows" in again
-    fit = ("fit", "cli_models:tree", "train.parquet", "--k", 2, "--quick")
+    fit = ("fit", "cli_models:tree", "train.parquet", "--k", 2, "--quick", "--value", "surrogate")
     folder.run(*fit, "-o", "b.l2x", "--responses", "answers.parquet", "-q")
     folder.run(*fit, "-o", "c.l2x", "--journal", "journal.parquet", "-q")
     frame = pd.read_parquet("test.parquet")[list("abcde")]

@@ -55,7 +55,7 @@ def test_a_contender_learns_once_for_each_seed(setting: Setting) -> None:
     first = learned(setting, "l2x", 0)
     assert learned(setting, "l2x", 0) is first
     assert learned(setting, "l2x", 1) is not first
-    assert (first.value, first.seed, first.training) == ("surrogate", 0, setting.plans.ours)
+    assert (first.value, first.seed, first.training) == ("both", 0, setting.plans.ours)
     assert learned(setting, "l2x-model", 0).value == "model"
     assert learned(setting, "paper", 0).training == setting.plans.paper
 

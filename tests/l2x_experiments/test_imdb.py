@@ -63,7 +63,20 @@ def test_every_method_gives_a_whole_record(problem: Any, tmp_path: Path) -> None
     assert by_name["taylor"]["posthoc_accuracy"] > 0.9
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
 
+    # What people can be asked about: the selections, and three classes of each review.
+    k = imdb.K[problem]
+    for record in records:
+        items = record["items"]
+        assert len(items["selections"]) == record["rows"]
+        assert all(0 < len(selected) <= k for selected in items["selections"])
+        same = [a == b for a, b in zip(items["answers"], items["posthoc"], strict=True)]
+        assert np.mean(same) == pytest.approx(record["posthoc_accuracy"])
+        same = [a == b for a, b in zip(items["answers"], items["judge"], strict=True)]
+        assert np.mean(same) == pytest.approx(record["judge_accuracy"])
+
+    assert (by_name["taylor"]["common_words"] is None) == (problem == "sentences")
     page = imdb_report.report(records).write(tmp_path).read_text()
     assert "L2X, paper" in page
     assert {"words": "0.908", "sentences": "0.849"}[problem] in page
+    assert ("selected most often" in page) == (problem == "words")
     assert (tmp_path / "figures" / f"imdb-{problem}.png").exists()

@@ -10,7 +10,7 @@ from invented import METHODS, experiment
 
 import l2x
 from l2x.plots.lines import plot_lines
-from l2x_experiments.records import Record, Records
+from l2x_experiments.records import Records
 from l2x_experiments.report import Report, measured_on
 from l2x_experiments.runner import only_methods, run
 from l2x_experiments.tables import Table, mean_sd, name_of
@@ -78,18 +78,6 @@ def test_records_of_other_budgets_stay_in_the_file(log: Path, tmp_path: Path) ->
     others = run(experiment(log, rows=99), tmp_path, progress=False)
     assert {record["rows"] for record in others} == {99}
     assert len(Records.load(tmp_path / "invented.json")) == 8
-
-
-def test_what_is_derived_is_stored_with_the_rest(log: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    def with_best(records: list[Record]) -> list[Record]:
-        measured = [record for record in records if record["method"] != "best"]
-        return [max(measured, key=lambda record: record["score"]) | {"method": "best"}, *measured]
-
-    records = run(replace(experiment(log), derive=with_best), tmp_path, progress=False)
-    assert [(r["method"], r["seed"]) for r in records][:2] == [("best", 1), ("good", 0)]
-    assert len(records) == 5
 
 
 def test_several_processes(log: Path, tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import l2x
 from l2x.networks.words import (
     PAD,
     PaperWordSelector,
+    ToldWordSelector,
     WindowConvolution,
     WordEmbedding,
     WordPredictor,
@@ -76,6 +78,27 @@ def test_the_mean_of_nothing_is_zero() -> None:
     assert not mean[1].any()
 
 
+@settings(max_examples=30, deadline=None)
+@given(share=st.floats(0, 1), gain=st.floats(0.5, 5), seed=st.integers(0, 99))
+def test_the_average_of_what_is_shown_is_that_of_all_positions(share: float, gain: float, seed: int) -> None:
+    """With the same gradients, also of the weights, which relaxed samplers learn from."""
+    generator = torch.Generator().manual_seed(seed)
+    ids, embedding = texts(), WordEmbedding(VOCABULARY, 4, gain=gain)
+    weights = torch.rand(ids.shape, generator=generator)
+    weights = weights * (torch.rand(ids.shape, generator=generator) < share) * (ids != PAD)
+    upstream = torch.randn(5, 4, generator=generator)
+    found = []
+    for average in (embedding.average, lambda i, w: weighted_mean(embedding(i) * w[:, :, None], w)):
+        embedding.zero_grad()
+        given = weights.clone().requires_grad_()
+        mean = average(ids, given)
+        (mean * upstream).sum().backward()
+        there = torch.zeros_like(weights) if given.grad is None else given.grad
+        found.append((mean, embedding.vectors.weight.grad.clone(), there[weights > 0]))
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
 @POOLINGS
 def test_words_that_are_not_selected_have_no_influence(pooling: Any) -> None:
     ids, mask = texts(), torch.randint(0, 2, (5, 7)).float()
@@ -114,6 +137,20 @@ def test_all_words_begin_with_the_same_score_and_padding_does_not_change_it() ->
     assert torch.allclose(longer[ids != PAD], scores[ids != PAD], atol=1e-6)
 
 
+def test_a_selector_that_is_told_the_answer_scores_words_by_it() -> None:
+    ids, told = texts(), torch.randn(5, 3)
+    selector = word_selector(VOCABULARY, 3, told=3, width=4, hidden=6)
+    assert isinstance(selector, ToldWordSelector)
+    assert len(selector(ids, told)[ids != PAD].unique()) == 1
+    torch.nn.init.normal_(selector.score.weight)
+    scores = selector(ids, told)
+    assert not torch.allclose(scores, selector(ids, -told))
+    longer = selector(padded(ids, 4), told)[:, :7]
+    assert torch.allclose(longer[ids != PAD], scores[ids != PAD], atol=1e-6)
+    with pytest.raises(l2x.InputError, match="reads the text alone"):
+        word_selector(VOCABULARY, 3, told=3, paper=True)
+
+
 def test_the_papers_selector_on_request() -> None:
     ids = texts()
     assert isinstance(word_selector(VOCABULARY, 3), WordSelector)
@@ -131,3 +168,6 @@ def test_chunks_change_nothing(assert_chunks_change_nothing: Callable[..., None]
     assert_chunks_change_nothing(selector, ids)
     assert_chunks_change_nothing(PaperWordSelector(VOCABULARY, width=4, filters=20), ids)
     assert_chunks_change_nothing(WordPredictor(VOCABULARY, 3, **FEW), ids, mask)
+    told = word_selector(VOCABULARY, 3, told=3, width=4, hidden=6)
+    torch.nn.init.normal_(told.score.weight)
+    assert_chunks_change_nothing(told, ids, torch.randn(5, 3))

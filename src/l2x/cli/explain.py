@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from l2x.cli.first_rows import show_first
+from l2x.cli.model import load_black_box
 from l2x.cli.options import Column, Data, Drop, OtherK, Quiet, Saved
 from l2x.cli.terminal import note_ignored, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from l2x.explainer import Explainer
     from l2x.files.tables import Table
     from l2x.scale.stream import BatchExplainer
 
@@ -26,6 +30,24 @@ Keep = Annotated[
     list[str] | None,
     typer.Option(
         "--keep", metavar="COLUMN", help="Copy this column, such as an id, into OUT; repeat for more."
+    ),
+]
+Answers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="The columns of DATA that hold the model's answers, one for each class, in its order: p0,p1. "
+        "For an explainer that was fitted with --sees-answer.",
+    ),
+]
+AskedModel = Annotated[
+    str | None,
+    typer.Option("--model", metavar="MODEL", help="Ask this model for its answers instead, once per row."),
+]
+Share = Annotated[
+    float | None,
+    typer.Option(
+        help="As many features as a row needs, k at most: keep this share of the information, 0.95."
     ),
 ]
 Head = Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")]
@@ -45,6 +67,9 @@ def explain(
     keep: Keep = None,
     drop: Drop = None,
     column: Column = None,
+    answers: Answers = None,
+    model: AskedModel = None,
+    share: Share = None,
     head: Head = 10,
     batch_rows: BatchRows = None,
     workers: Workers = None,
@@ -66,19 +91,39 @@ def explain(
     from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import BatchExplainer, match_columns
 
-    explainer, table = load(file), Table(data)
-    keep = list(dict.fromkeys(keep or []))
-    columns, ignored = match_columns(explainer, table, drop=drop or [], keep=keep, column=column)
+    explainer, table = load(file, model=None if model is None else load_black_box(model)), Table(data)
+    keep, given = list(dict.fromkeys(keep or [])), [name for name in (answers or "").split(",") if name]
+    table.require(given, "read answers from")
+    _check_answers(explainer, given, model)
+    columns, ignored = match_columns(
+        explainer, table, drop=drop or [], keep=list(dict.fromkeys([*keep, *given])), column=column
+    )
     k = checked_k(explainer.features_, explainer.k if k is None else k)
     if not quiet:
         note_ignored(ignored, "the explainer")
-    batches = BatchExplainer(explainer, columns, keep=keep, k=k)
+    batches = BatchExplainer(explainer, columns, keep=keep, k=k, answers=given, share=share)
+    workers = 1 if model is not None else workers  # it may not bear two questions at a time
     if output is None:
         show_first(batches, table, head)
         return
     format_of(output)
     check_writable(output, inputs={"DATA": data, "FILE": file})
     _explain_into(output, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+
+
+def _check_answers(explainer: Explainer, columns: Sequence[str], model: str | None) -> None:
+    """The model's answers come from DATA or from the model, where the explainer needs them."""
+    from l2x.errors import InputError
+
+    if not explainer.sees_answer and (columns or model):
+        raise InputError("This explainer reads the inputs alone; leave --answers and --model out.")
+    if explainer.sees_answer and not (columns or model):
+        raise InputError(
+            "This explainer reads the model's answers beside the inputs: name the columns of DATA that hold "
+            "them, --answers p0,p1, or the model, --model module:attribute."
+        )
+    if columns and model:
+        raise InputError("Give --answers or --model, not both.")
 
 
 def _explain_into(

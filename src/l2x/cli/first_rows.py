@@ -48,7 +48,9 @@ def _cells(explain: BatchExplainer, batch: Any) -> list[list[Text]]:
     # What the explainer calls a column, and what the table does.
     column_of = dict(zip(explain.reading.columns or (), explain.columns, strict=True))
 
-    def cell(name: str, row: dict[str, Any]) -> Text:
+    def cell(name: str | None, row: dict[str, Any]) -> Text:
+        if name is None:  # a row that keeps fewer
+            return Text("")
         return Text(with_value(name, cell_text(row[column_of[name]]) if name in column_of else ""))
 
     explained = explain(batch).to_pylist()
@@ -64,7 +66,7 @@ def _texts(explain: BatchExplainer, batch: Any, *, colour: bool) -> list[list[Te
     from l2x.cli.terminal import highlighted
     from l2x.plots.highlights import pieces
 
-    explanation = explain.explainer.explain(batch.select(explain.columns).to_pandas(), explain.k)
+    explanation = explain.explanation(batch)
     return [
         [highlighted(pieces(explanation, i, context=60), explanation.k, colour=colour)]
         for i in range(len(explanation))

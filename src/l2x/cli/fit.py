@@ -25,9 +25,15 @@ class FeaturesChoice(StrEnum):
 
 
 class ValueChoice(StrEnum):
+    both = "both"
     surrogate = "surrogate"
     model = "model"
     joint = "joint"
+
+
+class AnswerChoice(StrEnum):
+    distribution = "distribution"
+    klass = "class"
 
 
 K = Annotated[int, typer.Option("--k", help="How many features explain one row.", show_default=False)]
@@ -42,10 +48,32 @@ Features = Annotated[
 Value = Annotated[
     ValueChoice | None,
     typer.Option(
-        help="What a subset of columns is worth. `surrogate` (default): q(y|x_S) fitted on random "
-        "subsets, so that the selection is not trained to encode the answer; `model`: the model itself with "
-        "the rest removed; `joint`: as in the paper.",
+        help="What a subset of columns is worth. `surrogate`: q(y|x_S) fitted on random subsets, so that the "
+        "selection is not trained to encode the answer; `model`: the model itself with the rest removed; "
+        "`both` (default): the mean of the two; `joint`: as in the paper.",
         show_default=False,
+    ),
+]
+AnswerOption = Annotated[
+    AnswerChoice | None,
+    typer.Option(
+        help="What the selected features are to keep: all that the model says, or which class it names; by "
+        "default what suits the features.",
+        show_default=False,
+    ),
+]
+SeesAnswer = Annotated[
+    bool,
+    typer.Option(
+        "--sees-answer", help="Read the model's answer beside the input; `l2x explain` needs it too, then."
+    ),
+]
+Queries = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Ask the model about at most this many masked rows beyond labelling; by default as many as it "
+        "answers in about three minutes.",
     ),
 ]
 Paper = Annotated[bool, typer.Option("--paper", help="Train exactly as the paper does.")]
@@ -79,6 +107,9 @@ def fit(
     features: Features = FeaturesChoice.columns,
     column: Column = None,
     value: Value = None,
+    answer: AnswerOption = None,
+    sees_answer: SeesAnswer = False,
+    queries: Queries = None,
     paper: Paper = False,
     rows: Rows = 1_000_000,
     validation: Validation = 0.1,
@@ -121,7 +152,9 @@ def fit(
     )
     if not quiet and features is FeaturesChoice.columns:
         note_ignored([name for name in table.columns if name not in [*frame, *drop]], "the model")
-    options: dict[str, Any] = {} if value is None else {"value": value.value}
+    options: dict[str, Any] = {"sees_answer": sees_answer, "queries": queries}
+    options |= {} if value is None else {"value": value.value}
+    options |= {} if answer is None else {"answer": answer.value}
     options["training"] = training_plan(view, paper=paper, quick=quick, progress=not quiet)
     build = Explainer.paper if paper else Explainer
     explainer = build(black_box, k, features=view, seed=seed, **options).fit(

@@ -51,7 +51,7 @@ def label(
 
     An address:  `L2X_TOKEN=... l2x label https://models/v1/models/churn train.parquet -o answers.parquet`
     """
-    from l2x.asking.label import label as label_rows
+    from l2x.labelling.label import label as label_rows
     from l2x.foundations.atomic import check_writable
 
     check_writable(output, inputs={"DATA": data, "MODEL": Path(model)})

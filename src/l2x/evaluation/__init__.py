@@ -17,6 +17,7 @@ from l2x.evaluation.random_model import random_model
 from l2x.evaluation.ranks import exact_sets, false_discovery_rate, median_rank, true_positive_rate
 from l2x.evaluation.report_card import report_card
 from l2x.evaluation.stability import collapse, jaccard
+from l2x.evaluation.words import filler, selected_words
 
 __all__ = [
     "Bootstrap",
@@ -33,6 +34,7 @@ __all__ = [
     "encode_meter",
     "exact_sets",
     "false_discovery_rate",
+    "filler",
     "fit_judge",
     "information",
     "jaccard",
@@ -43,5 +45,6 @@ __all__ = [
     "posthoc_r2",
     "random_model",
     "report_card",
+    "selected_words",
     "true_positive_rate",
 ]

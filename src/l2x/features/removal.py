@@ -8,6 +8,11 @@ from typing import get_args, get_type_hints
 from l2x.features.view import View
 
 
+def draws_replacements(view: View) -> bool:
+    """Whether removing the same features of the same row twice may give two different inputs."""
+    return bool(view.get_params(deep=False).get("removal") == "resample")
+
+
 def removals(view: View) -> dict[str | None, View]:
     """The same fitted view with each removal that its parameter `removal` takes, the view's own first; only
     itself, under None, if it has no such parameter.

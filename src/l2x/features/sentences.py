@@ -30,7 +30,7 @@ class Sentences(TextView):
         Sentences that are looked at; later ones are never selected.
     words : int
         Words of a sentence that networks read.
-    vocabulary, lowercase : as for `Words`
+    vocabulary, lowercase, vectors : as for `Words`
     reads : "text" or "ids"
         What the black box reads: texts, or a tensor (n, length, words) of ids, padded with 0.
     removal : "drop" or "replace"
@@ -57,9 +57,10 @@ class Sentences(TextView):
         return (x != PAD).any(dim=2)
 
     def networks(self, outputs: int) -> Networks:
-        words = len(self.vocabulary_)
+        words, options = len(self.vocabulary_), self._embedding_options()
         return Networks(
-            partial(sentence_selector, words, outputs), partial(SentencePredictor, words, outputs)
+            partial(sentence_selector, words, outputs, **options),
+            partial(SentencePredictor, words, outputs, **options),
         )
 
     def _tokens(self, texts: list[str]) -> Tokens:

@@ -23,6 +23,7 @@ from l2x.features.vocabulary import (
     without_tags,
     word_tokenizer,
 )  # fmt: skip
+from l2x.features.wordvectors import Vectors, vectors_of
 from l2x.foundations.arrays import Array, batches
 
 Reads = Literal["text", "ids"]
@@ -92,6 +93,7 @@ class TextView(View):
     reads: Reads = "text"
     removal: Removal = "drop"
     replacement: str = "[MASK]"
+    vectors: Vectors | None = None
 
     def fit(self, X: Any) -> Self:
         self._check_options()
@@ -103,13 +105,22 @@ class TextView(View):
                 raise InputError(f"There is not one word in the {len(texts):,} texts, such as {texts[0]!r}.")
         else:
             vocabulary = checked_vocabulary(self.vocabulary)
-        return self._know(vocabulary)
+        vectors = None if self.vectors is None else vectors_of(vocabulary, self.vectors)
+        return self._know(vocabulary, vectors)
 
-    def _know(self, vocabulary: list[str]) -> Self:
+    def _know(self, vocabulary: list[str], vectors: Array | None = None, width: int | None = None) -> Self:
         self.vocabulary_ = vocabulary
+        self.width_ = width if vectors is None else vectors.shape[1]
+        self._vectors = vectors
         self._tokenizer = word_tokenizer(vocabulary, lowercase=self.lowercase)
         self.names_ = [f"{self.unit} {i + 1}" for i in range(self.length)]
         return self
+
+    def _embedding_options(self) -> dict[str, Any]:
+        """What networks have to know of pretrained vectors. A view that was restored has none: the networks'
+        weights are restored too, and came from them."""
+        options: dict[str, Any] = {} if self.width_ is None else {"width": self.width_}
+        return options if self._vectors is None else options | {"vectors": torch.from_numpy(self._vectors)}
 
     @abstractmethod
     def _tokens(self, texts: list[str]) -> Tokens:
@@ -170,10 +181,18 @@ class TextView(View):
         return names
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"vocabulary": self.vocabulary_}, {}
+        return {"vocabulary": self.vocabulary_, "width": self.width_}, {}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        return self._know(list(learned["vocabulary"]))
+        return self._know(list(learned["vocabulary"]), width=learned.get("width"))
+
+    def saved_options(self) -> dict[str, Any]:
+        # Vectors are in the networks' weights, where they have learned more.
+        return super().saved_options() | {"vectors": None}
+
+    def __sklearn_clone__(self) -> Self:
+        # As scikit-learn's, but pretrained vectors, often 100 MB and more, are not copied.
+        return type(self)(**self.get_params(deep=False))
 
     def _check_options(self) -> None:
         if not is_positive(self.length):

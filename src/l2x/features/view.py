@@ -89,6 +89,11 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     def networks(self, outputs: int) -> Networks:
         """Builders of the selector and the predictor for this fitted view."""
 
+    def saved_options(self) -> dict[str, Any]:
+        """The options that an artifact keeps, as JSON."""
+        options: dict[str, Any] = self.get_params(deep=False)
+        return options
+
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """What `fit` learned, as JSON and arrays."""

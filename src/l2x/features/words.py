@@ -38,6 +38,9 @@ class Words(TextView):
     removal : "drop" or "replace"
         What a black box that reads texts sees of unselected words: nothing, or `replacement` in the place of
         each. One that reads ids sees padding.
+    vectors : (words, array) or a mapping of words to vectors
+        Pretrained ones that the embeddings of all networks begin with, such as `l2x.datasets.glove()`; words
+        that they do not have begin at random. An artifact keeps what the networks made of them, not these.
 
     >>> view = Words(length=4, vocabulary=10).fit(["A good film!", "Not a good film"])
     >>> view.for_model(["Good film, my friend"], np.array([[True, False, True, False]]))
@@ -53,8 +56,11 @@ class Words(TextView):
         return (x != PAD) & (x != UNKNOWN)
 
     def networks(self, outputs: int) -> Networks:
-        words = len(self.vocabulary_)
-        return Networks(partial(word_selector, words, outputs), partial(WordPredictor, words, outputs))
+        words, options = len(self.vocabulary_), self._embedding_options()
+        return Networks(
+            partial(word_selector, words, outputs, **options),
+            partial(WordPredictor, words, outputs, **options),
+        )
 
     def _tokens(self, texts: list[str]) -> Tokens:
         ids = np.full((len(texts), self.length), PAD, dtype=np.int32)

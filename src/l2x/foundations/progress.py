@@ -12,6 +12,12 @@ from rich.progress import TimeRemainingColumn as TimeLeft
 Advance = Callable[[float, str], None]
 
 
+def say(line: str, *, visible: bool = True) -> None:
+    """One line beside the progress bars."""
+    if visible:
+        Console(stderr=True, highlight=False).print(line, markup=False)
+
+
 @contextmanager
 def progress_bar(label: str, total: float, *, done: float = 0, visible: bool = True) -> Iterator[Advance]:
     """`with progress_bar("asking the model", 100) as advance: advance(10, "note")`.

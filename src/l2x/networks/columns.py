@@ -75,7 +75,7 @@ class ColumnSelector(nn.Module):
     """w_θ: (n, d) -> (n, d) importance scores.
 
     `inputs` reads tables with categories or missing values; `columns` is their number where the d features
-    are groups of them.
+    are groups of them; `told` is how many numbers of the model's answer are read beside them.
 
     With `prior` the scores are a vector common to all rows plus g(x). The common part learns PRIOR_SPEED
     times faster and g starts at zero, so that rows which say nothing about the choice (ties: 97 % of
@@ -93,11 +93,12 @@ class ColumnSelector(nn.Module):
         prior: bool = True,
         inputs: TableInput | None = None,
         columns: int | None = None,
+        told: int = 0,
     ) -> None:
         super().__init__()
         self.inputs = copy.deepcopy(inputs)  # the view's own stays where it is when the network moves
         width = (columns or d) if inputs is None else inputs.width
-        self.layers = perceptron([width, *hidden, d], activation)
+        self.layers = perceptron([width + told, *hidden, d], activation)
         self.prior = nn.Parameter(torch.zeros(d)) if prior else None
         if prior:
             last = self.layers[-1]
@@ -105,8 +106,9 @@ class ColumnSelector(nn.Module):
             nn.init.zeros_(last.weight)
             last.bias.requires_grad_(False).zero_()  # `prior` takes its place
 
-    def forward(self, x: Tensor) -> Tensor:
-        scores: Tensor = self.layers(x if self.inputs is None else self.inputs(x))
+    def forward(self, x: Tensor, told: Tensor | None = None) -> Tensor:
+        x = x if self.inputs is None else self.inputs(x)
+        scores: Tensor = self.layers(x if told is None else torch.cat([x, told], dim=1))
         # Adam's steps do not depend on a gradient's scale: a factor here is a factor of the learning rate.
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 

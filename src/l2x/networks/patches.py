@@ -32,6 +32,8 @@ class PatchSelector(nn.Module):
     Two hidden convolutions whose pooling leaves one pixel per patch, and a third layer that scores them:
     `head="conv"` scores each patch by what lies around it, as the paper does; `head="dense"` sees the whole
     image, knows where each patch is, and starts at zero, so that all subsets begin equally likely.
+
+    The model's answer, of `told` numbers, says how much each filter counts.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class PatchSelector(nn.Module):
         kernel: int = 5,
         activation: str = "relu",
         head: Literal["conv", "dense"] = "dense",
+        told: int = 0,
     ) -> None:
         super().__init__()
         # Of the usual patch of 4 both pools take 2; other sizes are divided as evenly as they can be.
@@ -60,11 +63,18 @@ class PatchSelector(nn.Module):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
             self.head.extend([nn.Flatten(), last])
+        self.told = nn.Linear(told, filters[1]) if told else None
+        if self.told is not None:
+            nn.init.zeros_(self.told.weight)
+            nn.init.ones_(self.told.bias)
         channels_last(self)
 
     @in_chunks
-    def forward(self, x: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.hidden(x))
+    def forward(self, x: Tensor, *told: Tensor) -> Tensor:
+        hidden = self.hidden(x)
+        if self.told is not None:
+            hidden = hidden * self.told(*told)[:, :, None, None]
+        scores: Tensor = self.head(hidden)
         return scores
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
 from l2x.training import Phase, TrainingPlan
 
 Options = Mapping[str, Any]
+# What the selected features are to keep: all that the model says, or which class it names.
+Answer = Literal["distribution", "class"]
 
 
 @dataclass(frozen=True)
 class Networks:
     """Builders of the two networks for one fitted view; keyword arguments are the networks' options.
 
-    selector : -> w_θ, encoded inputs -> (n, d) scores
+    selector : -> w_θ, encoded inputs -> (n, d) scores; with the option `told` = outputs it reads the model's
+        answer (n, outputs) as a second argument
     predictor : -> g_α, (masked inputs, mask (n, d)) -> (n, outputs)
     """
 
@@ -27,9 +30,10 @@ class Networks:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Options of the networks, and the plan by which they are trained."""
+    """Options of the networks, the plan by which they are trained, and what a selection is to keep."""
 
     plan: TrainingPlan = field(default_factory=TrainingPlan)
+    answer: Answer = "distribution"
     selector: Options = field(default_factory=dict)
     predictor: Options = field(default_factory=dict)
 

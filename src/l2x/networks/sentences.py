@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
-from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, weighted_mean
+from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, refuse_told, weighted_mean
 
 OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
 PAPER = Recipe(
@@ -23,9 +23,11 @@ RECIPES = Recipes(OURS, PAPER, rows_at_once=512)
 class SentenceEncoder(nn.Module):
     """Ids (n, sentences, words) -> (n, sentences, filters); zero where there is no sentence."""
 
-    def __init__(self, vocabulary: int, width: int, filters: int, gain: float) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, filters: int, gain: float, vectors: Tensor | None = None
+    ) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
         self.convolution = WindowConvolution(width, filters)
         self.filters = filters
 
@@ -53,9 +55,10 @@ class SentencePredictor(nn.Module):
         hidden: int = 150,
         gain: float = 3.0,
         sees_mask: bool = True,
+        vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain, vectors)
         self.sees_mask = sees_mask
         features = filters + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
@@ -75,7 +78,8 @@ class SentencePredictor(nn.Module):
 class SentenceSelector(ReadsFirst):
     """w_θ: ids -> (n, sentences) importance scores; our recipe's, as `WordSelector`.
 
-    It scores every sentence conditioned on a summary of the text and on the predicted answer.
+    It scores every sentence conditioned on a summary of the text, on the predicted answer, and on the
+    model's own where it is told (`told` numbers).
     """
 
     reader: SentencePredictor
@@ -89,22 +93,34 @@ class SentenceSelector(ReadsFirst):
         filters: int = 150,
         hidden: int = 150,
         gain: float = 3.0,
+        told: int = 0,
+        vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.reader = SentencePredictor(
-            vocabulary, outputs, width=width, filters=filters, hidden=hidden, gain=gain, sees_mask=False
+            vocabulary,
+            outputs,
+            width=width,
+            filters=filters,
+            hidden=hidden,
+            gain=gain,
+            sees_mask=False,
+            vectors=vectors,
         )
         self.sentence = nn.Linear(filters, hidden)
         self.text = nn.Linear(hidden + outputs, hidden, bias=False)
+        self.told = nn.Linear(told, hidden, bias=False) if told else None
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
     @in_chunks
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, *told: Tensor) -> Tensor:
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
         there = (ids != PAD).any(dim=2).float()
         text = self.reader.hidden(weighted_mean(sentences, there))
         context = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
+        if self.told is not None:
+            context = context + self.told(*told)
         scores: Tensor = self.score(torch.relu(self.sentence(sentences) + context[:, None]))
         return scores[:, :, 0]
 
@@ -112,6 +128,7 @@ class SentenceSelector(ReadsFirst):
 def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
     """Our selector, or the paper's."""
     if paper:
+        refuse_told(options.pop("told", 0))
         return PaperSentenceSelector(vocabulary, **options)
     return SentenceSelector(vocabulary, outputs, **options)
 
@@ -119,9 +136,17 @@ def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **o
 class PaperSentenceSelector(nn.Module):
     """w_θ as section 4.2 has it: encoded sentences, three convolutions over them, a dense layer."""
 
-    def __init__(self, vocabulary: int, *, width: int = 100, filters: int = 150, gain: float = 1.0) -> None:
+    def __init__(
+        self,
+        vocabulary: int,
+        *,
+        width: int = 100,
+        filters: int = 150,
+        gain: float = 1.0,
+        vectors: Tensor | None = None,
+    ) -> None:
         super().__init__()
-        self.encoder = SentenceEncoder(vocabulary, width, filters, gain)
+        self.encoder = SentenceEncoder(vocabulary, width, filters, gain, vectors)
         layers: list[nn.Module] = []
         for _ in range(3):
             layers += [nn.Conv1d(filters, filters, 3, padding=1), nn.ReLU()]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from l2x.errors import InputError
 from l2x.networks.chunks import in_chunks
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 
@@ -27,21 +28,50 @@ class WordEmbedding(nn.Module):
 
     Adam moves every weight by about the learning rate, however rarely its word occurs, so that a vocabulary
     learns slowly beside dense layers. Weights are kept `gain` times smaller than the vectors they stand for:
-    the vectors learn `gain` times faster.
+    the vectors learn `gain` times faster. `vectors` (vocabulary, width) are what words begin with; those of
+    which they have none, rows of NaN, begin small and random as all do without.
     """
 
-    def __init__(self, vocabulary: int, width: int, *, gain: float = 1.0) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, *, gain: float = 1.0, vectors: Tensor | None = None
+    ) -> None:
         super().__init__()
         self.gain = gain
         self.vectors = nn.Embedding(vocabulary, width, padding_idx=PAD)
         with torch.no_grad():
             # Keras' default, which the paper's models have: uniform and small.
             self.vectors.weight.uniform_(-0.05 / gain, 0.05 / gain)
+            if vectors is not None:
+                self.vectors.weight.copy_(_begin_with(vectors / gain, self.vectors.weight))
             self.vectors.weight[PAD] = 0
 
     def forward(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.vectors(ids)
         return vectors * self.gain if self.gain != 1 else vectors
+
+    def average(self, ids: Tensor, weights: Tensor) -> Tensor:
+        """The average vector of each text's words, by weights (n, length): (n, width).
+
+        Words without weight are not looked up: of ten words in 400 it costs as much as of a text of ten.
+        """
+        row, position = weights.nonzero(as_tuple=True)
+        shown, starts = weights[row, position], torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+        starts[1:] = (weights != 0).sum(dim=1).cumsum(dim=0)[:-1]
+        # Σ w v / Σ w; zero where nothing has any weight
+        share = shown * (self.gain / weights.sum(dim=1).clamp(min=1e-6))[row]
+        mean: Tensor = nn.functional.embedding_bag(
+            ids[row, position].long(), self.vectors.weight, starts, mode="sum", per_sample_weights=share
+        )
+        return mean
+
+
+def _begin_with(given: Tensor, otherwise: Tensor) -> Tensor:
+    if given.shape != otherwise.shape:
+        raise InputError(
+            f"The view's vectors have {given.shape[1]} dimensions: leave the networks' option width="
+            f"{otherwise.shape[1]} out."
+        )
+    return torch.where(given.isnan(), otherwise, given)
 
 
 class WindowConvolution(nn.Module):
@@ -95,7 +125,8 @@ class WordPredictor(nn.Module):
     """g_α: ids and the mask, which multiplies their embeddings, -> (n, outputs) logits or means.
 
     `pooling="average"` is the paper's: embedding, average of the selected, a dense layer of 250. "window"
-    has a convolution with max-pooling in place of the average, as word networks have.
+    has a convolution with max-pooling in place of the average, as word networks have; it sees neighbours and
+    costs more.
     """
 
     def __init__(
@@ -105,12 +136,13 @@ class WordPredictor(nn.Module):
         *,
         width: int = 50,
         hidden: int = 250,
-        pooling: Literal["window", "average"] = "window",
+        pooling: Literal["window", "average"] = "average",
         gain: float = 3.0,
         sees_mask: bool = True,
+        vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
         self.convolution = WindowConvolution(width, hidden) if pooling == "window" else None
         self.sees_mask = sees_mask
         features = (hidden if self.convolution else width) + sees_mask
@@ -120,10 +152,10 @@ class WordPredictor(nn.Module):
     @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         mask = mask * (ids != PAD)
-        vectors = self.embedding(ids) * mask[:, :, None]
         if self.convolution is None:
-            pooled = weighted_mean(vectors, mask)
+            pooled = self.embedding.average(ids, mask)
         else:
+            vectors = self.embedding(ids) * mask[:, :, None]
             pooled = torch.relu(self.convolution(vectors, mask > 0).maximum())
         if self.sees_mask:  # how many words there are
             pooled = torch.cat([pooled, mask.mean(dim=1, keepdim=True)], dim=1)
@@ -149,10 +181,18 @@ class WordSelector(ReadsFirst):
         filters: int = 250,
         hidden: int = 64,
         gain: float = 3.0,
+        vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.reader = WordPredictor(
-            vocabulary, outputs, width=width, hidden=filters, gain=gain, sees_mask=False
+            vocabulary,
+            outputs,
+            width=width,
+            hidden=filters,
+            pooling="window",
+            gain=gain,
+            sees_mask=False,
+            vectors=vectors,
         )
         self.word = nn.Linear(filters, hidden)
         self.text = nn.Linear(filters + outputs, hidden, bias=False)
@@ -171,11 +211,53 @@ class WordSelector(ReadsFirst):
         return nowhere.masked_scatter(windows.live, self.score(torch.relu(words)))
 
 
-def word_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
-    """Our selector, or the paper's."""
+class ToldWordSelector(nn.Module):
+    """w_θ: ids (n, length) and the model's answer (n, told) -> (n, length) importance scores.
+
+    What the model says need not be read off the text: every word, with its neighbours, is scored given the
+    answer alone.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        told: int,
+        *,
+        width: int = 50,
+        hidden: int = 64,
+        gain: float = 3.0,
+        vectors: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
+        self.convolution = WindowConvolution(width, hidden)
+        self.told = nn.Linear(told, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1)
+        nn.init.zeros_(self.score.weight)
+
+    @in_chunks
+    def forward(self, ids: Tensor, told: Tensor) -> Tensor:
+        windows = self.convolution(self.embedding(ids), ids != PAD)
+        words = windows.values + self.told(told)[windows.rows]  # (m, hidden)
+        nowhere = torch.zeros(ids.shape, device=ids.device)  # padding, which is never selected
+        return nowhere.masked_scatter(windows.live, self.score(torch.relu(words)))
+
+
+def word_selector(
+    vocabulary: int, outputs: int, *, paper: bool = False, told: int = 0, **options: Any
+) -> nn.Module:
+    """Our selector, the one that is told the model's answer, or the paper's."""
     if paper:
+        refuse_told(told)
         return PaperWordSelector(vocabulary, **options)
+    if told:
+        return ToldWordSelector(vocabulary, told, **options)
     return WordSelector(vocabulary, outputs, **options)
+
+
+def refuse_told(told: int) -> None:
+    if told:
+        raise InputError("The paper's selector reads the text alone; leave sees_answer=True out.")
 
 
 class PaperWordSelector(nn.Module):
@@ -186,11 +268,18 @@ class PaperWordSelector(nn.Module):
     """
 
     def __init__(
-        self, vocabulary: int, *, width: int = 50, filters: int = 100, dropout: float = 0.2, gain: float = 1.0
+        self,
+        vocabulary: int,
+        *,
+        width: int = 50,
+        filters: int = 100,
+        dropout: float = 0.2,
+        gain: float = 1.0,
+        vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
         half = filters // 2
-        self.embedding = WordEmbedding(vocabulary, width, gain=gain)
+        self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
         self.common = nn.Conv1d(width, filters, 3, padding=1)
         self.local = nn.Sequential(
             nn.Conv1d(filters, half, 3, padding=1),

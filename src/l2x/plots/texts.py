@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from l2x.evaluation.words import selected_words
 from l2x.explanation import Explanation
 from l2x.features.texts import TextView
 from l2x.plots.bars import MOST, plot_bars, plot_scores
@@ -124,7 +124,7 @@ def _plot_one(explanation: Explanation, view: TextView) -> Figure:
 
 
 def _plot_words(explanation: Explanation) -> Figure:
-    counts = Counter(word.lower() for words in explanation.names for word in words)
+    counts = selected_words(explanation)
     common = counts.most_common(MOST)
     hidden = len(counts) - len(common)
     more = f"; {hidden:,} other words: {common[-1][1]:,} times at most" if hidden else ""

@@ -17,6 +17,7 @@ import torch
 from l2x.artifact import as_bytes
 from l2x.errors import InputError, WriteError, some
 from l2x.explainer import Explainer, warn_unseen
+from l2x.explanation import Explanation
 from l2x.features.reading import TableReading, reading_of
 from l2x.files.journal import Journal
 from l2x.files.tables import Table, text_column, view_batches
@@ -39,12 +40,17 @@ class BatchExplainer:
     columns : the table's columns that are the features, in the explainer's order: see `match_columns`
     keep : columns that are copied, such as an id
     k : how many features; None for the explainer's own k
+    answers : columns that hold the model's answers, for an explainer that is told them; without any, its
+        model is asked
+    share : keep as many of the k features as hold this share of the information
     """
 
     explainer: Explainer
     columns: Sequence[str]
     keep: Sequence[str] = ()
     k: int | None = None
+    answers: Sequence[str] = ()
+    share: float | None = None
 
     @property
     def reading(self) -> TableReading:
@@ -56,7 +62,8 @@ class BatchExplainer:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of `table` after the first `skip`, in file order, as `__call__` takes them."""
         view = self.explainer.features_
-        return view_batches(table, view, self.columns, keep=self.keep, batch_rows=batch_rows, skip=skip)
+        beside = list(dict.fromkeys([*self.keep, *self.answers]))
+        return view_batches(table, view, self.columns, keep=beside, batch_rows=batch_rows, skip=skip)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         result, unseen = self.explained(batch)
@@ -65,13 +72,18 @@ class BatchExplainer:
 
     def explained(self, batch: pa.RecordBatch) -> Result:
         """The same, with the counts of new categories instead of a warning."""
-        rows = pa.Table.from_batches([batch.select(list(self.columns))])
-        explanation = self.explainer.explain_quietly(rows, k=self.k)
+        explanation = self.explanation(batch)
         selected = arrow_columns(explanation)
         kept = {name: batch.column(name) for name in self.keep}
         if clash := [name for name in kept if name in selected]:
             raise InputError(f"The kept column '{clash[0]}' has the name of a result; rename it first.")
         return pa.RecordBatch.from_pydict(kept | selected), explanation.unseen
+
+    def explanation(self, batch: pa.RecordBatch) -> Explanation:
+        """What is explained of a batch."""
+        rows = pa.Table.from_batches([batch.select(list(self.columns))])
+        answers = batch.select(list(self.answers)).to_pandas() if self.answers else None
+        return self.explainer.explain_quietly(rows, k=self.k, answers=answers, keep=self.share)
 
     def description(self, table: Table) -> dict[str, object]:
         """What is asked of which file: equal descriptions give equal results."""
@@ -84,6 +96,8 @@ class BatchExplainer:
             "columns": list(self.columns),
             "keep": list(self.keep),
             "k": self.k,
+            "answers": list(self.answers),
+            "share": self.share,
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from l2x.asking.pace import FIRST_ROWS, GROWTH, Pace
+from l2x.labelling.pace import FIRST_ROWS, GROWTH, Pace
 
 
 @given(most=st.integers(1, 10_000), per_row=st.floats(1e-7, 10), overhead=st.floats(0, 2))

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from l2x.asking.pace import Pace
-from l2x.asking.workers import Said, said, workers
+from l2x.labelling.pace import Pace
+from l2x.labelling.workers import Said, said, workers
 from l2x.blackbox import BlackBox
 from l2x.errors import BlackBoxError
 from l2x.files.answers import Answered

@@ -19,7 +19,7 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.asking.label import label
+from l2x.labelling.label import label
 from l2x.files.answers import read_answers
 from l2x.files.checksums import row_checksums
 

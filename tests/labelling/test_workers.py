@@ -9,7 +9,7 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.asking.workers import said, workers
+from l2x.labelling.workers import said, workers
 from l2x.blackbox import BlackBox
 
 X = np.random.default_rng(0).normal(size=(10, 3))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from l2x.asking.questions import Part, ask_about
+from l2x.labelling.questions import Part, ask_about
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.errors import BlackBoxError, InputError, L2XError, WriteError
 from l2x.features.columns import Columns

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toy_models import one_column
 
 import l2x
-from l2x.asking.questions import Part, ask_about
+from l2x.labelling.questions import Part, ask_about
 from l2x.blackbox import BlackBox
 from l2x.files.answers import Answered, answer_batch
 from l2x.files.checksums import row_checksums

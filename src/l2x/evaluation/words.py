@@ -1,0 +1,31 @@
+"""Which words are selected most often, and how many of them a reader would call filler."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from l2x.errors import InputError
+from l2x.explanation import Explanation
+from l2x.features.words import Words
+
+# scikit-learn's stop words; but negations turn what they stand beside, and may well decide.
+FILLER = ENGLISH_STOP_WORDS - {"no", "not"}
+
+
+def selected_words(explanation: Explanation) -> Counter[str]:
+    """How often each word was selected, in lower case: `selected_words(explanation).most_common(20)`."""
+    if not isinstance(explanation.view, Words) or explanation.inputs is None:
+        raise InputError("This explanation holds no words of texts: fit with features=l2x.Words().")
+    return Counter(word.lower() for words in explanation.names for word in words)
+
+
+def filler(words: Iterable[str]) -> list[str]:
+    """Those of the words that are no reasons: English stop words, except "no" and "not".
+
+    >>> filler(["great", "the", "not", "worst"])
+    ['the']
+    """
+    return [word for word in words if word.lower() in FILLER]

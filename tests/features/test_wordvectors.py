@@ -1,0 +1,97 @@
+"""Pretrained vectors: every form of them, in the networks of both views, and not twice in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+from sklearn.base import clone
+
+import l2x
+from l2x.features.texts import TextView
+from l2x.features.wordvectors import vectors_of
+from l2x.training import Phase
+
+WORDS = ["good", "film", "zebra"]
+ARRAY = np.arange(9, dtype=float).reshape(3, 3)
+TEXTS = ["A good film. It is Good!", "not a film. bad", "bad bad", "good."] * 10
+VIEWS = pytest.mark.parametrize(
+    "view", [l2x.Words(length=6), l2x.Sentences(length=2, words=5)], ids=["w", "s"]
+)
+
+
+@pytest.mark.parametrize(
+    "given", [(WORDS, ARRAY), (tuple(WORDS), ARRAY.tolist()), dict(zip(WORDS, ARRAY, strict=True))]
+)
+def test_words_take_their_vectors_and_others_have_none(given: Any) -> None:
+    found = vectors_of(["[PAD]", "[UNK]", "film", "Good", "plot"], given)
+    assert found.dtype == np.float32
+    assert found[2:4].tolist() == [[3, 4, 5], [0, 1, 2]]  # "Good" as "good"
+    assert np.isnan(found[[0, 1, 4]]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (ARRAY, "one row per word|mapping of words"),
+        ((WORDS, ARRAY[:2]), r"3 words and an array of shape \(2, 3\)"),
+        ((WORDS, ARRAY[0]), "one row per word"),
+        ({"good": [1, 2], "film": [1]}, "vectors of one length"),
+        (([], np.zeros((0, 3))), "one row per word"),
+        ("glove", "mapping of words"),
+        ((["zebra"], ARRAY[:1]), "Not one of the 2 words"),
+        ((WORDS, ARRAY * np.nan), "not finite"),
+    ],
+)
+def test_what_is_no_table_of_vectors_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(l2x.InputError, match=message):
+        vectors_of(["good", "film"], given)
+
+
+@VIEWS
+def test_the_embeddings_of_both_networks_begin_with_them(view: TextView) -> None:
+    fitted = clone(view).set_params(vectors=(WORDS, ARRAY)).fit(TEXTS)
+    good, bad = (fitted.vocabulary_.index(word) for word in ("good", "bad"))
+    networks = fitted.networks(2)
+    for network in (networks.predictor(), networks.selector(), networks.selector(paper=True)):
+        (embedding,) = (m for m in network.modules() if isinstance(m, torch.nn.Embedding))
+        gain = next(m.gain for m in network.modules() if hasattr(m, "gain"))
+        assert torch.allclose(embedding.weight[good] * gain, torch.tensor([0.0, 1.0, 2.0]), atol=1e-6)
+        assert 0 < embedding.weight[bad].abs().max() * gain <= 0.05
+        assert not embedding.weight[0].any()
+    with pytest.raises(l2x.InputError, match="3 dimensions"):
+        networks.predictor(width=7)
+
+
+def test_copies_share_them() -> None:
+    view = l2x.Words(length=6, vectors=(WORDS, ARRAY))
+    assert clone(view).vectors is view.vectors
+    assert clone(view).get_params() == view.get_params()
+
+
+@VIEWS
+def test_a_file_holds_what_the_networks_made_of_them_and_nothing_else(view: TextView, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(5000)] + WORDS  # many that no text has
+    features = clone(view).set_params(vectors=(words, rng.normal(size=(len(words), 3))))
+    phase = Phase(2, 1e-3, batch_size=8)
+    plan = l2x.TrainingPlan(value=phase, selector=phase, evaluations=1, progress=False)
+    explainer = l2x.Explainer(says_good, 1, features=features, training=plan).fit(TEXTS)
+    path = explainer.save(tmp_path / "e.l2x")
+    held = {name: array.shape for name, array in load_file(path).items() if "vectors" in name}
+    assert {name.partition(".")[0] for name in held} == {"selector", "predictor"}
+    assert set(held.values()) == {(len(explainer.features_.vocabulary_), 3)}
+    assert len(held) == 2
+    assert b"w4999" not in path.read_bytes()
+    loaded = l2x.load(path)
+    assert np.array_equal(loaded.explain(TEXTS).scores, explainer.explain(TEXTS).scores)
+    assert loaded.save(tmp_path / "again.l2x").read_bytes() == path.read_bytes()
+
+
+def says_good(texts: list[str]) -> np.ndarray:
+    p = np.array([0.9 if "good" in text.lower() else 0.2 for text in texts])
+    return np.stack([1 - p, p], axis=1)
