@@ -324,6 +324,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         return save(self, path)
 
+    def export_onnx(self, path: str | Path, X: Any = None) -> Path:
+        """Write an ONNX file that explains without l2x and torch: raw inputs in; scores, indices and mask
+        out. It is compared with this explainer on made-up rows, or on the rows X, before it is written."""
+        from l2x.export.file import export_onnx
+
+        return export_onnx(self, path, X)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # `transform` gives booleans

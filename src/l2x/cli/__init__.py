@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from l2x._version import __version__
-from l2x.cli import data, evaluate, explain, fit, label, reproduce
+from l2x.cli import data, evaluate, explain, export, fit, label, reproduce
 from l2x.cli.terminal import Commands
 
 EXPLAINING = "Explain a model"
@@ -53,5 +53,6 @@ app.command(rich_help_panel=EXPLAINING)(label.label)
 app.command(rich_help_panel=EXPLAINING)(fit.fit)
 app.command(rich_help_panel=EXPLAINING)(explain.explain)
 app.command(rich_help_panel=EXPLAINING)(evaluate.evaluate)
+app.command(rich_help_panel=EXPLAINING)(export.export)
 app.add_typer(data.app, name="data", rich_help_panel=REPRODUCING)
 app.add_typer(reproduce.app, name="reproduce", rich_help_panel=REPRODUCING)
