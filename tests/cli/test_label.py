@@ -32,7 +32,7 @@ def test_what_cannot_be_labelled(folder: Folder) -> None:
     assert "is DATA: write to another file" in folder.fails_without_a_trace(*label, "train.parquet")
     assert "kept in a .parquet file" in folder.fails_without_a_trace(*label, "answers.csv")
     failing = ("label", "cli_models:failing", "train.parquet", "-o", "answers.parquet")
-    assert "Rows 0 to 7: failing raised" in folder.fails_without_a_trace(*failing)
+    assert "Rows 0 to 7: cli_models:failing raised" in folder.fails_without_a_trace(*failing)
     assert "--in-flight is for a model behind" in folder.fails_without_a_trace(
         *label, "a.parquet", "--in-flight", 3
     )

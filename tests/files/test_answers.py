@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_models import one_column
 
@@ -37,6 +37,7 @@ def test_other_files(tmp_path: Path) -> None:
         read_answers(tmp_path / "b.parquet")
 
 
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(1, 299), max_size=6, unique=True), order=st.randoms())
 def test_batches_in_any_order_make_the_same_rows(cuts: list[int], order: object) -> None:
     checksums, values = row_checksums(X), one_column(X)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from l2x.labelling.pace import FIRST_ROWS, GROWTH, Pace
 
 
+@settings(deadline=None)
 @given(most=st.integers(1, 10_000), per_row=st.floats(1e-7, 10), overhead=st.floats(0, 2))
 def test_batches_come_to_last_about_a_second(most: int, per_row: float, overhead: float) -> None:
     pace = Pace(most)

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_models import one_column
 
@@ -23,6 +23,7 @@ def blocks(size: int) -> list[Part]:
     return [Part(start, X[start : start + size], X[start : start + size]) for start in range(0, 100, size)]
 
 
+@settings(deadline=None)
 @given(size=st.integers(1, 100), known=st.lists(st.booleans(), min_size=100, max_size=100))
 def test_exactly_the_rows_without_an_answer_are_asked(size: int, known: list[bool]) -> None:
     rows = np.flatnonzero(known)

@@ -10,7 +10,7 @@ import typer
 
 from l2x.cli.first_rows import show_first
 from l2x.cli.model import load_black_box
-from l2x.cli.options import Column, Data, Drop, OtherK, Quiet, Saved
+from l2x.cli.options import Address, Column, Drop, Engine, EngineChoice, OtherK, Quiet, Saved, Source
 from l2x.cli.terminal import note_ignored, say
 
 if TYPE_CHECKING:
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from l2x.scale.stream import BatchExplainer
 
 Output = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        "--output", "-o", metavar="OUT", help="A .csv or .parquet file; without it, look at the first rows."
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="A .csv or .parquet file; without it, look at the first rows. With --engine ray also a folder or "
+        "an address, for many .parquet files.",
     ),
 ]
 Keep = Annotated[
@@ -61,7 +65,7 @@ Workers = Annotated[
 
 def explain(
     file: Saved,
-    data: Data,
+    data: Source,
     output: Output = None,
     k: OtherK = None,
     keep: Keep = None,
@@ -73,6 +77,8 @@ def explain(
     head: Head = 10,
     batch_rows: BatchRows = None,
     workers: Workers = None,
+    engine: EngineChoice = Engine.local,
+    address: Address = None,
     quiet: Quiet = False,
 ) -> None:
     """Explain every row of DATA. The model is not needed; a file of any size streams through.
@@ -84,14 +90,23 @@ def explain(
     For texts, feature_1 .. feature_k are the words or sentences themselves.
 
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
+
+    A cluster:  `l2x explain churn.l2x s3://bucket/customers -o s3://bucket/why --engine ray --address auto`
     """
     from l2x.artifact import load
+    from l2x.errors import InputError
     from l2x.features.view import checked_k
     from l2x.files.tables import Table, format_of
     from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import BatchExplainer, match_columns
 
-    explainer, table = load(file, model=None if model is None else load_black_box(model)), Table(data)
+    if engine is Engine.ray:
+        if output is None or answers or model or share is not None:
+            raise InputError("--engine ray needs -o, and takes no --answers, --model and --share.")
+        _explain_with_ray(file, data, output, keep or [], drop or [], column, k, workers, address, quiet)
+        return
+    source = Path(data)
+    explainer, table = load(file, model=None if model is None else load_black_box(model)), Table(source)
     keep, given = list(dict.fromkeys(keep or [])), [name for name in (answers or "").split(",") if name]
     table.require(given, "read answers from")
     _check_answers(explainer, given, model)
@@ -106,9 +121,33 @@ def explain(
     if output is None:
         show_first(batches, table, head)
         return
-    format_of(output)
-    check_writable(output, inputs={"DATA": data, "FILE": file})
-    _explain_into(output, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+    target = Path(output)
+    format_of(target)
+    check_writable(target, inputs={"DATA": source, "FILE": file})
+    _explain_into(target, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+
+
+def _explain_with_ray(
+    file: Path,
+    data: str,
+    output: str,
+    keep: list[str],
+    drop: list[str],
+    column: str | None,
+    k: int | None,
+    workers: int | None,
+    address: str | None,
+    quiet: bool,
+) -> None:
+    """Explain Parquet files on a cluster; Ray shows its own progress."""
+    from l2x.scale import ray
+
+    started = time.perf_counter()
+    rows = ray.read_parquet(data, address=address, progress=not quiet)
+    explained = ray.explain(rows, file, keep=keep, drop=drop, column=column, k=k, actors=workers)
+    ray.write(explained, output)
+    if not quiet:
+        typer.echo(f"saved      {output}: explained by Ray in {time.perf_counter() - started:.1f} s")
 
 
 def _check_answers(explainer: Explainer, columns: Sequence[str], model: str | None) -> None:

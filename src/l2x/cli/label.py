@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from l2x.cli.model import load_black_box
-from l2x.cli.options import Column, Data, Drop, Model, Quiet
+from l2x.cli.options import Address, Column, Drop, Engine, EngineChoice, Model, Quiet, Source
 
 Output = Annotated[
     Path,
@@ -33,7 +33,7 @@ Timeout = Annotated[
 
 def label(
     model: Model,
-    data: Data,
+    data: Source,
     output: Output,
     drop: Drop = None,
     column: Column = None,
@@ -41,28 +41,44 @@ def label(
     in_flight: InFlight = None,
     requests_per_second: Rate = None,
     timeout: Timeout = None,
+    engine: EngineChoice = Engine.local,
+    address: Address = None,
     quiet: Quiet = False,
 ) -> None:
     """Ask the model about every row of DATA, once, and keep the answers for `l2x fit --responses`.
 
-    Interrupted in any way, the same command resumes where it stopped and asks no answered row again.
+    Interrupted in any way, the same command resumes where it stopped and asks no answered row again. A Ray
+    cluster starts over.
 
     Example:  `l2x label churn:model train.parquet --drop churned -o answers.parquet`
 
     An address:  `L2X_TOKEN=... l2x label https://models/v1/models/churn train.parquet -o answers.parquet`
     """
-    from l2x.labelling.label import label as label_rows
+    from l2x.errors import InputError
     from l2x.foundations.atomic import check_writable
+    from l2x.labelling.label import label as label_rows
 
-    check_writable(output, inputs={"DATA": data, "MODEL": Path(model)})
+    if output.suffix.lower() != ".parquet":
+        raise InputError(f"Answers are kept in a .parquet file, not in '{output}'.")
+    check_writable(output, inputs={"DATA": Path(data), "MODEL": Path(model)})
     black_box = load_black_box(
         model, in_flight=in_flight, requests_per_second=requests_per_second, timeout=timeout
     )
     black_box.name = model if "://" not in model else black_box.name
     started = time.perf_counter()
-    answers = label_rows(
-        black_box, data, output, drop=drop or [], column=column, processes=processes, progress=not quiet
-    )
+    if engine is Engine.ray:
+        from l2x.scale import ray
+
+        if column is not None or processes > 1:
+            raise InputError("--engine ray takes no --column and no --processes.")
+        rows = ray.read_parquet(data, address=address, progress=not quiet)
+        answered = ray.write_answers(ray.label(rows, black_box, drop=drop or []), output, black_box)
+        asked = answered
+    else:
+        answers = label_rows(
+            black_box, data, output, drop=drop or [], column=column, processes=processes, progress=not quiet
+        )
+        answered, asked = len(answers), black_box.rows
     if not quiet:
-        typer.echo(f"saved      {output}: {len(answers):,} answers of {black_box.name}")
-        typer.echo(f"asked      {black_box.rows:,} rows in {time.perf_counter() - started:.1f} s")
+        typer.echo(f"saved      {output}: {answered:,} answers of {black_box.name}")
+        typer.echo(f"asked      {asked:,} rows in {time.perf_counter() - started:.1f} s")

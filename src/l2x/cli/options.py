@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,29 @@ Data = Annotated[
         help="A .csv or .parquet file with a header, or a .txt file with one text per line.",
         show_default=False,
     ),
+]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv or .parquet file with a header, or a .txt file with one text per line; with "
+        "--engine ray also a folder of .parquet files, or an address such as `s3://bucket/folder`.",
+        show_default=False,
+    ),
+]
+
+
+class Engine(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+EngineChoice = Annotated[
+    Engine, typer.Option("--engine", help="Where the work is done: on this machine, or by a Ray cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Of a Ray cluster; without it, Ray starts on this machine."),
 ]
 Saved = Annotated[
     Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)

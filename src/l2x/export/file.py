@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from l2x._version import __version__
 from l2x.artifact import as_bytes
 from l2x.errors import ArtifactError, require
 from l2x.explainer import Explainer
-from l2x.export.graph import OUTPUTS, Scoring, build_graph
+from l2x.export.graph import OUTPUTS, build_graph
 from l2x.export.inputs import Feed, GraphInputs, graph_inputs
 from l2x.export.tokenizer import tokenizer_json
 from l2x.features.texts import TextView
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.ranking import best
+from l2x.sampling import only_selectable
 
 # Rows that are compared before a file is written.
 COMPARED = 1000
@@ -43,7 +45,7 @@ def export_onnx(explainer: Explainer, path: str | Path, X: Any = None) -> Path:
     content = bytes(model.SerializeToString())
     rng = np.random.default_rng(0)
     feed, x = inputs.sample(COMPARED, rng) if X is None else inputs.read(explainer.features_.check(X))
-    compare(explainer, inputs, content, feed, rng)
+    compare(explainer, content, feed, x, rng)
     path = Path(path)
     if isinstance(explainer.features_, TextView):
         write_atomically(path.with_suffix(".tokenizer.json"), tokenizer_json(explainer.features_).encode())
@@ -63,19 +65,16 @@ def metadata(explainer: Explainer, inputs: GraphInputs) -> dict[str, str]:
     }
 
 
-def compare(
-    explainer: Explainer, inputs: GraphInputs, content: bytes, feed: Feed, rng: np.random.Generator
-) -> None:
+def compare(explainer: Explainer, content: bytes, feed: Feed, x: Tensor, rng: np.random.Generator) -> None:
     """An ArtifactError unless onnxruntime selects what torch does, for the explainer's k and for all."""
     onnxruntime = require("onnxruntime", extra="onnx")
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    tensors = list(inputs.traced(feed))
+    read: list[Tensor] = []
     if explainer.sees_answer:
-        outputs = explainer.q_.likelihood.outputs
-        feed = feed | {"answers": rng.dirichlet(np.ones(outputs), size=len(tensors[0]))}
-        tensors.append(torch.from_numpy(feed["answers"]))
-    with torch.inference_mode():
-        scores = Scoring(explainer, inputs).cpu()(*tensors).numpy()
+        likelihood = explainer.q_.likelihood
+        feed = feed | {"answers": rng.dirichlet(np.ones(likelihood.outputs), size=len(x))}
+        read = [likelihood.told(likelihood.targets(feed["answers"]))]
+    scores = _scores(explainer, x, read)
     for k in dict.fromkeys([explainer.k, scores.shape[1]]):
         found = session.run(list(OUTPUTS), feed | {"k": np.array([k])})
         wrong = np.flatnonzero(~same_selection(scores, found[1], k))
@@ -84,6 +83,14 @@ def compare(
                 f"The exported graph selects other features than torch in {len(wrong)} of {len(scores)} rows "
                 f"(k = {k}, first row {wrong[0]}); nothing was written."
             )
+
+
+def _scores(explainer: Explainer, x: Tensor, read: list[Tensor]) -> Array:
+    """What torch says of encoded inputs."""
+    device = next(explainer.selector_.parameters()).device
+    with torch.inference_mode():
+        found = explainer.selector_(x.to(device), *(part.to(device) for part in read))
+        return np.asarray(only_selectable(found.cpu(), explainer.features_.selectable(x), never=-torch.inf))
 
 
 def same_selection(scores: Array, indices: Array, k: int) -> Array:

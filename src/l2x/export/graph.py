@@ -1,6 +1,6 @@
 """One ONNX graph from raw inputs to the selection: encoding, the selector, and the k best of its scores.
 
-    numbers, categories | pixels | ids,  k (optional),  answers (of explainers that read them)
+    numbers, categories | pixels | ids,  answers (of explainers that read them),  k
         -> scores (n, d) floats, -inf for what cannot be selected
            indices (n, k), best first; ties go to the lower index
            mask (n, d), true for what is selected
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from l2x.errors import require
 from l2x.explainer import Explainer
+from l2x.export.dense import densely
 from l2x.export.inputs import GraphInputs
 from l2x.likelihood import Gaussian, Likelihood
 from l2x.sampling import only_selectable
@@ -34,7 +35,7 @@ class Scoring(nn.Module):
 
     def __init__(self, explainer: Explainer, inputs: GraphInputs) -> None:
         super().__init__()
-        self.inputs, self.selector, self.view = inputs, explainer.selector_, explainer.features_
+        self.inputs, self.selector, self.view = inputs, densely(explainer.selector_), explainer.features_
         self.likelihood: Likelihood | None = explainer.q_.likelihood if explainer.sees_answer else None
 
     def forward(self, *raw: Tensor) -> Tensor:
@@ -61,7 +62,7 @@ def build_graph(explainer: Explainer, inputs: GraphInputs) -> ModelProto:
     graph = model.graph
     if inputs.codes:
         _read_texts(onnx, graph, inputs)
-    _select(onnx, graph, k=explainer.k, d=explainer.features_.d)
+    _select(onnx, graph, d=explainer.features_.d)
     domains = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
     made = onnx.helper.make_model(graph, opset_imports=domains, ir_version=IR, producer_name="l2x")
     return made
@@ -74,7 +75,7 @@ def _traced(explainer: Explainer, inputs: GraphInputs, names: list[str]) -> Mode
     tensors = list(inputs.traced(feed))
     if explainer.sees_answer:
         tensors.append(torch.full((3, explainer.q_.likelihood.outputs), 0.5, dtype=torch.float64))
-    module = Scoring(explainer, inputs).cpu().eval()
+    module = Scoring(explainer, inputs).eval()
     content = io.BytesIO()
     # Networks that take many inputs in chunks do not if a gradient may be wanted: then there is one chunk.
     with torch.enable_grad(), warnings.catch_warnings():
@@ -128,14 +129,10 @@ def _prepend(graph: Any, nodes: list[NodeProto]) -> None:
     graph.node.extend([*nodes, *rest])
 
 
-def _select(onnx: Any, graph: Any, *, k: int, d: int) -> None:
-    """The k best, as indices and as a mask; k has a default, so that it need not be given."""
+def _select(onnx: Any, graph: Any, *, d: int) -> None:
+    """The k best, as indices and as a mask."""
     helper, numpy_helper, types = onnx.helper, onnx.numpy_helper, onnx.TensorProto
-    constants = {
-        "k": np.array([k], dtype=np.int64),
-        "nothing": np.array([-np.inf], dtype=np.float32),
-    }
-    graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
+    graph.initializer.append(numpy_helper.from_array(np.array([-np.inf], dtype=np.float32), "nothing"))
     none = numpy_helper.from_array(np.array([False]))
     graph.node.extend(
         [
