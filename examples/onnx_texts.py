@@ -1,7 +1,7 @@
 """Explain texts with an exported explainer: the tokenizer's JSON, onnxruntime and numpy.
 
-    l2x export reviews.l2x -o reviews.onnx        # writes reviews.tokenizer.json, too
-    python examples/onnx_texts.py reviews.onnx "A good film, but far too long."
+l2x export reviews.l2x -o reviews.onnx        # writes reviews.tokenizer.json, too
+python examples/onnx_texts.py reviews.onnx "A good film, but far too long."
 """
 
 import sys
@@ -17,7 +17,9 @@ def main(model: str, *texts: str) -> None:
     tokenizer = tokenizers.Tokenizer.from_file(str(Path(model).with_suffix(".tokenizer.json")))
     k = np.array([int(session.get_modelmeta().custom_metadata_map["l2x.k"])])
     found = tokenizer.encode_batch(list(texts))
-    indices, mask = session.run(["indices", "mask"], {"ids": np.array([words.ids for words in found]), "k": k})
+    indices, mask = session.run(
+        ["indices", "mask"], {"ids": np.array([words.ids for words in found]), "k": k}
+    )
     for text, words, chosen, selected in zip(texts, found, indices, mask, strict=True):
         print("; ".join(text[slice(*words.offsets[i])] for i in chosen if selected[i]))
 

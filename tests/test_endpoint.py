@@ -32,7 +32,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("model", ["/v1/models/m", "/v2/models/m", "/v2/models/m/infer", "/score"])
 def test_both_protocols_take_arrays_frames_and_texts(model: str) -> None:
-    frame = pd.DataFrame({"x": [0.5, np.nan, -1], "city": ["Oslo", None, "Bergen"], "on": [True, False, True]})
+    frame = pd.DataFrame(
+        {"x": [0.5, np.nan, -1], "city": ["Oslo", None, "Bergen"], "on": [True, False, True]}
+    )
     with serving(Flawed(), model) as server:
         ask = l2x.as_black_box(server.url)
         assert np.allclose(ask(X), expected(X[:, 0]))

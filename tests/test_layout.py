@@ -13,6 +13,7 @@ ELSEWHERE = {
     "cli/__main__.py": "test_app.py runs `python -m l2x.cli`",
     "cli/options.py": "declarations, which the tests of every command use",
     "cli/reproduce.py": "tests/l2x_experiments/test_commands.py",
+    "export/graph.py": "export/test_file.py",
     "plots/bars.py": "test_figures.py",
     "plots/highlights.py": "test_texts.py",
     "plots/labels.py": "test_figures.py",

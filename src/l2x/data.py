@@ -181,7 +181,9 @@ def prepare(
     if journal is not None and responses is None:
         most = view.recipes.rows_at_once
         blocks = view_blocks(view, X, most)
-        label_blocks(black_box, blocks, journal, most=most, share=share_of(len(X)), progress=run.plan.progress)
+        label_blocks(
+            black_box, blocks, journal, most=most, share=share_of(len(X)), progress=run.plan.progress
+        )
         responses = read_answers(journal)
     if isinstance(responses, Answers):
         responses.check(X)

@@ -19,9 +19,9 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.labelling.label import label
 from l2x.files.answers import read_answers
 from l2x.files.checksums import row_checksums
+from l2x.labelling.label import label
 
 # How often a run is killed, and over how many rows: `L2X_KILLS=50 L2X_KILL_ROWS=20000` is the full length.
 KILLS = int(os.environ.get("L2X_KILLS", "3"))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from toy_models import one_column
 
 import l2x
-from l2x.labelling.questions import Part, ask_about
 from l2x.blackbox import BlackBox
 from l2x.files.answers import Answered, answer_batch
 from l2x.files.checksums import row_checksums
+from l2x.labelling.questions import Part, ask_about
 
 X = np.random.default_rng(0).normal(size=(100, 3))
 
@@ -55,9 +55,7 @@ def test_what_is_answered_beside_an_error_is_kept() -> None:
 
     kept: list[int] = []
     with pytest.raises(l2x.BlackBoxError, match=r"Rows 0 to 7: .*gone"):
-        ask_about(
-            BlackBox(model, in_flight=2), blocks(100), lambda part, _: kept.append(part.first), most=8
-        )
+        ask_about(BlackBox(model, in_flight=2), blocks(100), lambda part, _: kept.append(part.first), most=8)
     assert kept[0] == 8
 
 

@@ -9,8 +9,8 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.labelling.workers import said, workers
 from l2x.blackbox import BlackBox
+from l2x.labelling.workers import said, workers
 
 X = np.random.default_rng(0).normal(size=(10, 3))
 
@@ -46,5 +46,8 @@ def test_a_model_that_does_not_travel() -> None:
         with lock:
             return one_column(part)
 
-    with pytest.raises(l2x.InputError, match="cannot be sent to another process"), workers(BlackBox(model), 2):
+    with (
+        pytest.raises(l2x.InputError, match="cannot be sent to another process"),
+        workers(BlackBox(model), 2),
+    ):
         pass

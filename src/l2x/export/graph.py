@@ -1,9 +1,9 @@
 """One ONNX graph from raw inputs to the selection: encoding, the selector, and the k best of its scores.
 
-    numbers, categories | pixels | ids,  answers (of explainers that read them),  k
-        -> scores (n, d) floats, -inf for what cannot be selected
-           indices (n, k), best first; ties go to the lower index
-           mask (n, d), true for what is selected
+numbers, categories | pixels | ids,  answers (of explainers that read them),  k
+    -> scores (n, d) floats, -inf for what cannot be selected
+       indices (n, k), best first; ties go to the lower index
+       mask (n, d), true for what is selected
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Scoring(nn.Module):
 
 def _told(likelihood: Likelihood, answers: Tensor) -> Tensor:
     if isinstance(likelihood, Gaussian):
-        mean, scale = (torch.tensor(part, dtype=torch.float64) for part in (likelihood.mean, likelihood.scale))
+        mean, scale = (
+            torch.tensor(part, dtype=torch.float64) for part in (likelihood.mean, likelihood.scale)
+        )
         answers = (answers - mean) / scale
     return likelihood.told(answers.float())
 
@@ -117,7 +119,9 @@ def _read_texts(onnx: Any, graph: Any, inputs: GraphInputs) -> None:
                 default_float=-1.0,
             )
         )
-    nodes.append(helper.make_node("Concat", [f"{column}_code" for column in columns], ["category_codes"], axis=1))
+    nodes.append(
+        helper.make_node("Concat", [f"{column}_code" for column in columns], ["category_codes"], axis=1)
+    )
     _prepend(graph, nodes)
     given = helper.make_tensor_value_info("categories", onnx.TensorProto.STRING, ["n", width])
     graph.input[place].CopyFrom(given)

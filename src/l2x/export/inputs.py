@@ -88,7 +88,9 @@ class ColumnInputs(GraphInputs):
     def _code_of(self, c: int, texts: Sequence[str]) -> dict[str, float]:
         if "" in texts:
             name = self.view.column_names_[c]
-            raise InputError(f"Column '{name}' has an empty text as a category, which stands for a gap in ONNX.")
+            raise InputError(
+                f"Column '{name}' has an empty text as a category, which stands for a gap in ONNX."
+            )
         kept = self.view.levels_[c].kept
         codes = {text: float(min(code, kept)) for code, text in enumerate(texts)}
         return codes | {"": float("nan") if c in self.view.cells_.gaps else UNSEEN}
@@ -155,7 +157,11 @@ def _texts(codes: Array, texts: Sequence[str]) -> Array:
     """Codes of categories as their texts; one that no category has where it is unseen."""
     known = np.array([*texts, "", "\N{WHITE SQUARE} unseen"], dtype=object)
     return np.asarray(
-        known[np.where(np.isnan(codes), len(texts), np.where(codes == UNSEEN, len(texts) + 1, codes)).astype(int)]
+        known[
+            np.where(np.isnan(codes), len(texts), np.where(codes == UNSEEN, len(texts) + 1, codes)).astype(
+                int
+            )
+        ]
     )
 
 
@@ -181,7 +187,11 @@ class PixelInputs(GraphInputs):
 
     @property
     def description(self) -> dict[str, Any]:
-        return {"pixels": list(self.view.image_shape_), "patch": self.view.size, "grid": list(self.view.grid_)}
+        return {
+            "pixels": list(self.view.image_shape_),
+            "patch": self.view.size,
+            "grid": list(self.view.grid_),
+        }
 
 
 class IdInputs(GraphInputs):
@@ -206,7 +216,9 @@ class IdInputs(GraphInputs):
         ends = rng.integers(1, np.array(self.shape) + 1, size=(n, len(self.shape)))
         for axis, length in enumerate(self.shape):
             there = np.arange(length) < ends[:, axis, None]  # (n, length)
-            ids = np.where(there.reshape(n, *[1] * axis, length, *[1] * (len(self.shape) - axis - 1)), ids, PAD)
+            ids = np.where(
+                there.reshape(n, *[1] * axis, length, *[1] * (len(self.shape) - axis - 1)), ids, PAD
+            )
         return {"ids": ids}, torch.from_numpy(ids.astype(np.int32))
 
     @property

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from l2x.labelling.questions import Part, ask_about
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.errors import BlackBoxError, InputError, L2XError, WriteError
 from l2x.features.columns import Columns
@@ -25,6 +24,7 @@ from l2x.foundations.arrays import Array, batches
 from l2x.foundations.atomic import check_writable
 from l2x.foundations.progress import progress_bar
 from l2x.inputs import take
+from l2x.labelling.questions import Part, ask_about
 
 
 def label(
@@ -104,9 +104,7 @@ def label_blocks(
                 advance(share(done), f"{done:,} rows, {speed:,.0f} rows/s")
 
             with _says_what_is_kept(journal, lambda: done):
-                rows = ask_about(
-                    black_box, blocks, keep, most=most, answered=answered, processes=processes
-                )
+                rows = ask_about(black_box, blocks, keep, most=most, answered=answered, processes=processes)
         if rows < earlier:
             raise InputError(
                 f"'{path}' answers {earlier:,} rows, but there are only {rows:,}: choose another file."

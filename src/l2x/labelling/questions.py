@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from l2x.labelling.pace import Pace
-from l2x.labelling.workers import Said, said, workers
 from l2x.blackbox import BlackBox
 from l2x.errors import BlackBoxError
 from l2x.files.answers import Answered
 from l2x.files.checksums import row_checksums
 from l2x.foundations.arrays import Array
 from l2x.inputs import take
+from l2x.labelling.pace import Pace
+from l2x.labelling.workers import Said, said, workers
 
 Keep = Callable[["Part", Array], None]
 
@@ -122,7 +122,9 @@ def _batches(blocks: Iterable[Part], answered: Answered | None, pace: Pace) -> I
         known = np.zeros(len(block), dtype=bool)
         if answered is not None and answered.rows:
             known = answered.mask(block.first, block.checksums)
-        edges = np.flatnonzero(np.diff(known, prepend=True, append=True))  # where runs of open rows begin, end
+        edges = np.flatnonzero(
+            np.diff(known, prepend=True, append=True)
+        )  # where runs of open rows begin, end
         for start, stop in edges.reshape(-1, 2):
             at = int(start)
             while at < stop:

@@ -16,7 +16,6 @@ import pyarrow.fs
 from l2x.artifact import load
 from l2x.blackbox import BlackBox
 from l2x.errors import InputError, require
-from l2x.features.columns import Columns
 from l2x.files.answers import Origin, equal_batches
 from l2x.files.tables import Table, known_columns, with_floats
 from l2x.files.writing import table_writer
@@ -151,7 +150,6 @@ class _Actor:
 
     def __init__(self, run: Any) -> None:
         import ray
-
         import torch
 
         torch.set_num_threads(1)  # an actor has one processor
