@@ -126,14 +126,14 @@ class _Connection:
     def post(self, content: bytes) -> bytes:
         tenacity = require("tenacity", extra="http")
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((_Again, self.httpx.TransportError)),
+            retry=tenacity.retry_if_exception_type((_TransientError, self.httpx.TransportError)),
             wait=_Wait(tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)),
             stop=tenacity.stop_after_attempt(self.endpoint.attempts),
             reraise=True,
         )
         try:
             reply: bytes = attempts(self._once, content)
-        except _Again as error:
+        except _TransientError as error:
             raise BlackBoxError(f"{error} ({self.endpoint.attempts} attempts)") from None
         except self.httpx.TransportError as error:
             raise BlackBoxError(
@@ -153,7 +153,7 @@ class _Connection:
         shown = self._without_token(" ".join(reply.text.split())[:SHOWN])
         message = f"{self.endpoint.name} answered {reply.status_code} {reply.reason_phrase}: {shown}"
         if reply.status_code in TRANSIENT:
-            raise _Again(message, _seconds(reply.headers.get("Retry-After")))
+            raise _TransientError(message, _seconds(reply.headers.get("Retry-After")))
         if reply.status_code in (401, 403):
             message += f" (The token is read from the variable {self.endpoint.token_variable}.)"
         raise BlackBoxError(message)
@@ -171,7 +171,7 @@ class _Connection:
         return text.replace(token, "***") if token else text
 
 
-class _Again(BlackBoxError):
+class _TransientError(BlackBoxError):
     """A refusal that may pass; after so many seconds, if the server says so."""
 
     def __init__(self, message: str, seconds: float | None = None) -> None:
@@ -187,7 +187,7 @@ class _Wait:
 
     def __call__(self, state: Any) -> float:
         error = state.outcome.exception()
-        asked = error.seconds if isinstance(error, _Again) else None
+        asked = error.seconds if isinstance(error, _TransientError) else None
         return float(self.growing(state)) + (asked or 0.0)
 
 

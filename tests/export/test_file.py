@@ -140,7 +140,7 @@ def test_a_graph_that_selects_otherwise_is_not_written(
         return model
 
     monkeypatch.setattr(module, "build_graph", wrong)
-    with pytest.raises(ArtifactError, match="selects other features than torch in .* nothing was written"):
+    with pytest.raises(ArtifactError, match=r"selects other features than torch in .* nothing was written"):
         export_onnx(fitted, tmp_path / "e.onnx")
     assert list(tmp_path.iterdir()) == []
 

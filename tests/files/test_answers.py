@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_other_files(tmp_path: Path) -> None:
 def test_batches_in_any_order_make_the_same_rows(cuts: list[int], order: object) -> None:
     checksums, values = row_checksums(X), one_column(X)
     edges = [0, *sorted(cuts), 300]
-    batches = [answer_batch(a, checksums[a:b], values[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    batches = [answer_batch(a, checksums[a:b], values[a:b]) for a, b in pairwise(edges)]
     order.shuffle(batches)  # type: ignore[attr-defined]
     found = list(equal_batches(Answered(batches).in_order(300), size=64))
     assert [len(batch) for batch in found] == [64, 64, 64, 64, 44]

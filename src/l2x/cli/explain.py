@@ -26,8 +26,8 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="A .csv or .parquet file; without it, look at the first rows. With --engine ray also a folder or "
-        "an address, for many .parquet files.",
+        help="A .csv or .parquet file; without it, look at the first rows. With --engine ray also a "
+        "folder or an address, for many .parquet files.",
     ),
 ]
 Keep = Annotated[

@@ -126,7 +126,7 @@ def fit(
 
     Example:  `l2x fit churn:model train.parquet --drop churned --drop id --k 4 -o churn.l2x`
 
-    A slow model:  `l2x label churn:model train.parquet -o answers.parquet`, then `--responses answers.parquet`
+    A slow model:  `l2x label churn:model train.parquet -o answers.parquet`, then `--responses` with that
 
     Texts:  `l2x fit reviews:model train.csv --features words --column text --k 10 -o reviews.l2x`
     """

@@ -94,7 +94,7 @@ def _scores(explainer: Explainer, x: Tensor, read: list[Tensor]) -> Array:
 
 
 def same_selection(scores: Array, indices: Array, k: int) -> Array:
-    """(n,) whether `indices` are the k best by `scores`, best first; ties within rounding may be exchanged."""
+    """(n,) whether `indices` are the k best by `scores`, best first; ties within rounding in any order."""
     mine = best(scores, k)
     same = mine == indices
     if same.all():

@@ -99,9 +99,10 @@ class Journal:
         """Delete another run's results; of this run, the hidden files that a killed writer left."""
         same_run = self.description.exists() and self.description.read_bytes() == self.asked
         if self.precious and not same_run and self._segments():
+            other = " ".join(self.description.read_text().split())
             raise InputError(
-                f"'{self.folder}' keeps the results of another run, which asked {self.description.read_text()}; "
-                "finish that, delete the folder, or choose another target."
+                f"'{self.folder}' keeps the results of another run, {other}; finish that, delete the folder, "
+                "or choose another target."
             )
         for path in self.folder.glob(".*" if same_run else "*"):
             if path.name != "lock":

@@ -1,4 +1,4 @@
-"""The loop: rows that nobody has answered yet, asked in batches, several at a time, each answer kept at once."""
+"""The loop: rows without an answer, asked in batches, several at a time, each answer kept at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Keep = Callable[["Part", Array], None]
 
 @dataclass(frozen=True)
 class Part:
-    """Rows next to each other: where the first one stands, and the inputs, raw and as the model reads them."""
+    """Rows next to each other: where the first stands, and the inputs, raw and as the model reads them."""
 
     first: int
     raw: Any

@@ -89,7 +89,7 @@ def label(
     drop: Sequence[str] = (),
     actors: int | None = None,
 ) -> Any:
-    """A Ray dataset of the model's answers, as files of answers have them; the model travels to the actors."""
+    """A Ray dataset of the model's answers, as files of answers have them; the model goes to the actors."""
     columns = known_columns(_described(dataset), black_box.columns, drop)
     return _mapped(dataset, BatchLabeller(black_box, columns), actors)
 
