@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 import pytest
 from toy_models import one_column
 
@@ -22,10 +20,6 @@ import l2x
 from l2x.files.answers import read_answers
 from l2x.files.checksums import row_checksums
 from l2x.labelling.label import label
-
-# How often a run is killed, and over how many rows: `L2X_KILLS=50 L2X_KILL_ROWS=20000` is the full length.
-KILLS = int(os.environ.get("L2X_KILLS", "3"))
-KILL_ROWS = int(os.environ.get("L2X_KILL_ROWS", "2000"))
 
 X = np.random.default_rng(0).normal(size=(500, 3))
 
@@ -203,64 +197,57 @@ def test_a_process_that_dies_is_an_error_and_what_was_answered_stays(tmp_path: P
         label(model, X, tmp_path / "a.parquet", processes=2, progress=False)
 
 
-SLOW = """
-import os, sys, time
-from pathlib import Path
-import numpy as np
-import l2x
+def slow_labelling(folder: Path, name: str, seconds_per_row: float) -> None:
+    """What the processes do that are killed: a model that takes its time, and notes what it is asked."""
 
-folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
+    def model(part: np.ndarray) -> np.ndarray:
+        with open(folder / "asked.txt", "a") as log:
+            log.write(" ".join(str(int(row[0])) for row in part) + "\n")
+        time.sleep(seconds_per_row * len(part))
+        return one_column(part)
 
-def model(part):
-    part = np.asarray(part)
-    with open(folder / "asked.txt", "a") as log:
-        log.write(" ".join(str(int(row[0])) for row in part) + "\\n")
-    time.sleep(seconds * len(part))
-    p = 1 / (1 + np.exp(-part[:, 1]))
-    return np.stack([1 - p, p], axis=1)
-
-l2x.label(model, np.load(folder / "X.npy"), folder / sys.argv[3], progress=False)
-"""
+    label(model, np.load(folder / "X.npy"), folder / name, progress=False)
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_the_file_is_that_of_an_uninterrupted_run(tmp_path: Path) -> None:
-    """The model takes its time, and the process is killed at random moments, also while it starts."""
+def test_killed_fifty_times_the_file_is_that_of_an_uninterrupted_run(tmp_path: Path) -> None:
+    """kill -9 at random moments over 20,000 rows, also while a run begins or writes."""
+    kills, rows = 50, 20_000
+    X = np.random.default_rng(0).normal(size=(rows, 3))
+    X[:, 0] = np.arange(rows)
+    np.save(tmp_path / "X.npy", X)
     rng = random.Random(0)
-    rows = np.random.default_rng(0).normal(size=(KILL_ROWS, 3))
-    rows[:, 0] = np.arange(KILL_ROWS)
-    np.save(tmp_path / "X.npy", rows)
-    (tmp_path / "slow.py").write_text(SLOW)
-    per_row = KILLS * 0.3 / KILL_ROWS  # the work lasts as long as the killing
+    fork = multiprocessing.get_context("fork")  # a new interpreter would spend most of the time on imports
 
-    def start(seconds: float, name: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, tmp_path / "slow.py", tmp_path, str(seconds), name]
-        return subprocess.Popen([str(part) for part in command])
+    def started(name: str, seconds_per_row: float) -> multiprocessing.process.BaseProcess:
+        process = fork.Process(target=slow_labelling, args=(tmp_path, name, seconds_per_row))
+        process.start()
+        return process
 
     log = tmp_path / "asked.txt"
-    for _ in range(KILLS):
-        size = log.stat().st_size if log.exists() else 0
-        process = start(per_row, "a.parquet")
-        while process.poll() is None and (log.stat().st_size if log.exists() else 0) == size:
-            time.sleep(0.01)  # until this process has asked something
-        time.sleep(rng.random() * 0.6)
-        process.kill()
-        process.wait()
-    assert start(0.0, "a.parquet").wait() == 0
+    log.touch()
+    killed = 0
+    while killed < kills:
+        process, size = started("a.parquet", 0.0005), log.stat().st_size
+        if killed % 5:  # the others may not have begun
+            while process.is_alive() and log.stat().st_size == size:
+                time.sleep(0.002)
+        time.sleep(rng.random() * 0.3)
+        assert process.is_alive(), "the model is too fast to be interrupted that often"
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        killed += 1
+    last = started("a.parquet", 0.0)
+    last.join()
+    assert last.exitcode == 0
     asked = [line.split() for line in log.read_text().splitlines()]
-    log.unlink()
-    assert start(0.0, "straight.parquet").wait() == 0
+    straight = started("straight.parquet", 0.0)
+    straight.join()
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "straight.parquet").read_bytes()
+    read_answers(tmp_path / "a.parquet").check(X)
     times = Counter(row for batch in asked for row in batch)
-    assert len(times) == KILL_ROWS
-    # Of each interruption at most its last batch is asked again.
-    again = sum(count - 1 for count in times.values())
-    largest = sorted((len(batch) for batch in asked), reverse=True)
-    assert again <= sum(largest[:KILLS])
-    batches_again = sum(1 for batch in asked if times[batch[0]] > 1) - sum(
-        1 for row, count in times.items() if count > 1 and any(batch[0] == row for batch in asked)
-    )
-    assert batches_again <= KILLS
-    found = read_answers(tmp_path / "a.parquet")
-    found.check(rows)
-    assert pyarrow.parquet.read_metadata(tmp_path / "a.parquet").num_rows == KILL_ROWS
+    assert len(times) == rows
+    # At most the batch that was under way is asked again after each interruption.
+    assert sum(times.values()) - rows <= sum(sorted((len(batch) for batch in asked), reverse=True)[:kills])
+    firsts = Counter(batch[0] for batch in asked)
+    assert sum(count - 1 for count in firsts.values()) <= kills
