@@ -60,12 +60,12 @@ $(VENV)/.demo: $(VENV)/.pip pyproject.toml
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx]' --group test --group lint
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray]' --group test --group lint
 	@touch $@
 
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its experiments need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx]' --group test
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray]' --group test
 	@touch $@
 
 $(VENV)/.dist: $(VENV)/.pip pyproject.toml

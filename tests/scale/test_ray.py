@@ -66,7 +66,8 @@ def folder(fitted: l2x.Explainer, tmp_path_factory: pytest.TempPathFactory) -> P
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(ROWS, 5)), columns=NAMES)
     frame.insert(0, "id", np.arange(ROWS))
     (path / "rows").mkdir()
-    for i, part in enumerate(np.array_split(frame, 5)):
+    for i in range(5):
+        part = frame.iloc[i * ROWS // 5 : (i + 1) * ROWS // 5]
         part.to_parquet(path / "rows" / f"{i}.parquet", index=False)
     frame.to_parquet(path / "rows.parquet", index=False)
     fitted.save(path / "e.l2x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
@@ -35,6 +36,7 @@ def progress_bar(label: str, total: float, *, done: float = 0, visible: bool = T
         console=Console(stderr=True),
         disable=not visible,
     )
-    task = progress.add_task(label, total=total, completed=done, note="")
+    begun: Any = done  # rich says int, and takes any number
+    task = progress.add_task(label, total=total, completed=begun, note="")
     with progress:
         yield lambda completed, note: progress.update(task, completed=completed, note=note)

@@ -1,6 +1,6 @@
 """An exported explainer in onnxruntime: its latency for one row, and whether it selects the same.
 
-    python benchmarks/onnx.py [--rows 100000] [--write]
+    python benchmarks/export.py [--rows 100000] [--write]
 
 Latencies are ratios from one run, medians over alternating repetitions: of the exported file to `explain`
 (goal: at most one third), and to an onnxruntime session of the same network without encoding and top-k
