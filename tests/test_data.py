@@ -102,9 +102,11 @@ def test_prepared_rows_ask_once_and_keep_raw_inputs_on_request() -> None:
     assert data.train.raw is None
     assert isinstance(data.likelihood, Categorical)
     given = prepare(black_box, VIEW, X, one_column(X), k=2, validation=0.25, run=RUN, keep_raw=True)
-    assert given.asked == 0
+    assert (given.asked, given.seconds_per_row) == (0, None)
     assert np.allclose(one_column(given.held.raw), given.held.target, atol=1e-6)
     assert torch.equal(given.train.x, data.train.x)  # the same rows, by the seed
+    assert given.timed() > 0
+    assert given.asked == 30  # some rows, only to see how long an answer takes
 
 
 def test_numbers_are_means_with_their_spread() -> None:
@@ -113,3 +115,12 @@ def test_numbers_are_means_with_their_spread() -> None:
     likelihood = likelihood_of(black_box, answers)
     assert isinstance(likelihood, Gaussian)
     assert likelihood.scale == pytest.approx(answers.std(axis=0))
+
+
+def test_responses_of_a_model_of_logits_may_be_probabilities() -> None:
+    """They are not taken for logits, and logits are."""
+    logits = np.array([[0.0, 2.0], [1.0, -1.0]])
+    black_box = l2x.as_black_box(lambda X: logits, logits=True)
+    p = black_box(np.zeros((2, 1)))
+    for responses in (p, logits):
+        assert np.allclose(checked_responses(responses, 2, black_box), p)

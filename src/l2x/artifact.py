@@ -31,6 +31,7 @@ from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
+from l2x.sizes import Cuts
 from l2x.training import Phase, TrainingPlan
 from l2x.values import Value
 
@@ -69,6 +70,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
+        "cuts": None if explainer.cuts_ is None else asdict(explainer.cuts_),
         "fit_seconds": explainer.fit_seconds_,
     }
     settings = json.loads(json.dumps(settings, default=_plain))
@@ -141,7 +143,14 @@ def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
     predictor of words looked at windows of them unless told otherwise."""
     if settings["view"]["name"] == "Words" and settings["predictor"] != "custom":
         settings = settings | {"predictor": {"pooling": "window"} | (settings["predictor"] or {})}
-    return {"answer": "distribution", "sees_answer": False, "queries": None, "queries_limit": None} | settings
+    new = {
+        "answer": "distribution",
+        "sees_answer": False,
+        "queries": None,
+        "queries_limit": None,
+        "cuts": None,
+    }
+    return new | settings
 
 
 UPGRADES = {1: _from_format_1, 2: _from_format_2}
@@ -188,6 +197,7 @@ def _rebuild(
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
+    explainer.cuts_ = None if settings["cuts"] is None else Cuts(**_tuples(settings["cuts"]))
     return explainer
 
 

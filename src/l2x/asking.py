@@ -31,14 +31,16 @@ class Limit:
     reason: str
 
     @classmethod
-    def of(cls, queries: int | None, seconds_per_row: float, calls: int) -> Limit:
-        """As the user has it, or as many as the black box answers in some minutes."""
+    def of(cls, queries: int | None, timed: Callable[[], float], calls: int) -> Limit:
+        """As the user has it, or as many as the black box answers in some minutes; `timed` says how many
+        seconds it takes for an answer."""
         if queries is not None:
             if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
                 raise InputError(f"queries is {queries!r}; expected a number of rows, 0 or more, or None.")
             return cls(queries, calls, f"queries={queries:,}")
-        rows = int(PATIENCE / max(seconds_per_row, 1e-9))
-        return cls(rows, calls, f"{PATIENCE:.0f} s at the {seconds_per_row * 1000:.3g} ms a row of labelling")
+        seconds = timed()
+        rows = int(PATIENCE / max(seconds, 1e-9))
+        return cls(rows, calls, f"{PATIENCE:.0f} s at {seconds * 1000:.3g} ms a row")
 
     @property
     def per_call(self) -> float:

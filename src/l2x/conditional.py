@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -242,20 +242,14 @@ class FittedQ:
         X = self.view.check(X)
         if mask.shape != (len(X), self.view.d):
             raise InputError(f"The mask has the shape {mask.shape}; expected {(len(X), self.view.d)}.")
-        parts = [self.outputs_of(rows, mask[where]).cpu() for where, rows in self.encoded(X)]
-        return torch.cat(parts).numpy()
-
-    def encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
-        """Checked inputs, some at a time, for `outputs_of`; to be asked under several masks, encoded once."""
-        for where in batches(len(X), self.view.recipes.rows_at_once):
-            raw = self.view.take(X, where)
-            x = self.view.encode(raw, first_row=where.start).to(self.q.device)
-            yield where, Rows(self.view, raw, x, target=x)
-
-    def outputs_of(self, rows: Rows, mask: Array) -> Tensor:
-        """`outputs` of encoded rows."""
+        parts = []
         with torch.inference_mode():
-            return self.q.outputs(rows, torch.from_numpy(mask).to(rows.x.device, torch.float32))
+            for rows in batches(len(X), self.view.recipes.rows_at_once):
+                raw = self.view.take(X, rows)
+                x = self.view.encode(raw, first_row=rows.start).to(self.q.device)
+                masks = torch.from_numpy(mask[rows]).to(x.device, torch.float32)
+                parts.append(self.q.outputs(Rows(self.view, raw, x, target=x), masks).cpu())
+        return torch.cat(parts).numpy()
 
 
 @dataclass(frozen=True)

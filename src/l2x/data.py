@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from l2x.blackbox import BlackBox, Task
+from l2x.blackbox import SUM_TOLERANCE, BlackBox, Task
 from l2x.errors import BlackBoxError, InputError
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, Answers, answer_batch, read_answers, values_of
@@ -109,6 +109,11 @@ def _with(answered: Answered | None, parts: Sequence[tuple[Part, Array]]) -> Ans
     return Answered([*(answered.batches if answered else []), *new])
 
 
+def _are_probabilities(given: Array) -> bool:
+    several = given.ndim == 2 and given.shape[1] > 1
+    return several and bool((given >= 0).all() and (abs(given.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
+
+
 def checked_answers(answers: Any, n: int, likelihood: Likelihood) -> Array:
     """Answers of a model that an explainer has learned from, checked as it would check the model's own."""
     task: Task = "regression" if isinstance(likelihood, Gaussian) else "classification"
@@ -122,14 +127,16 @@ def checked_answers(answers: Any, n: int, likelihood: Likelihood) -> Array:
 
 def checked_responses(responses: Any, n: int, black_box: BlackBox, *, name: str = "responses=") -> Array:
     """Answers that the user brings, checked like a model's."""
-    logits = black_box.logits
-    if isinstance(responses, Answers):
+    labelled = isinstance(responses, Answers)
+    if labelled:
         black_box.task = black_box.task or responses.origin.task
-        logits, responses = False, responses.values
+        responses = responses.values
     given = np.asarray(responses, dtype=np.float64)
     if len(given) != n:
         raise InputError(f"{name[:-1]} has {len(given)} rows, X has {n}.")
-    # A black box that just repeats them: the checks and the task are then the model's own.
+    # A black box that just repeats them: the checks and the task are then the model's own. Probabilities are
+    # no logits, even if the model gives logits.
+    logits = black_box.logits and not labelled and not _are_probabilities(given)
     repeat = BlackBox(lambda _: given, task=black_box.task, logits=logits, name=name)
     answers = repeat(range(n))
     black_box.task = repeat.task
@@ -146,11 +153,20 @@ class TrainingRows:
     likelihood: Likelihood
     black_box: BlackBox
     asked_before: int  # the black box's counter before this fit
-    seconds_per_row: float  # that the black box took for an answer
+    seconds_per_row: float | None  # that the black box took for an answer; None where it was not asked
 
     @property
     def view(self) -> View:
         return self.train.view
+
+    def timed(self) -> float:
+        """Seconds that the black box takes for an answer, by asking about some rows if none was asked."""
+        if self.seconds_per_row is not None:
+            return self.seconds_per_row
+        some = self.view.take(self.train.raw, slice(TIMED_ROWS))
+        started = time.perf_counter()
+        ask(self.black_box, self.view, some, progress=False)
+        return (time.perf_counter() - started) / len(some)
 
     @property
     def asked(self) -> int:
@@ -191,10 +207,8 @@ def prepare(
         answers = ask(black_box, view, X, progress=run.plan.progress, answered=answered)
     else:
         answers = checked_responses(responses, len(X), black_box)
-        if keep_raw:  # how long does an answer take?
-            ask(black_box, view, view.take(X, slice(TIMED_ROWS)), progress=False)
     asked = black_box.rows - before
-    seconds_per_row = (time.perf_counter() - started) / asked if asked else 0.0
+    seconds_per_row = (time.perf_counter() - started) / asked if asked else None
     likelihood = likelihood_of(black_box, answers)
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))

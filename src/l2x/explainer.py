@@ -35,7 +35,8 @@ from l2x.foundations.progress import say
 from l2x.likelihood import Gaussian, Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
-from l2x.sizes import shortened
+from l2x.sizes import ROWS as CALIBRATION_ROWS
+from l2x.sizes import Cuts, learn_cuts
 from l2x.training import Run, TrainingPlan
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
@@ -184,8 +185,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
+        cuts = self._learn_cuts(data, selector, q)
         self._keep(data, selector, q, run)
-        self.queries_ = limit.rows
+        self.cuts_, self.queries_ = cuts, limit.rows
         if value.asks_model:
             say(asked_line(data, limit), visible=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
@@ -215,12 +217,26 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
         self.rows_asked_ = data.asked
 
+    def _learn_cuts(self, data: TrainingRows, selector: nn.Module, q: Q) -> Cuts | None:
+        """How many features rows need, from some held-out rows; None where the model may not be asked."""
+        most = min(len(data.held), CALIBRATION_ROWS) * (data.k + 2)
+        n = q.questions_at_once(most) // (data.k + 2)
+        if not n:
+            return None
+        rows = data.held[torch.arange(n)]
+        told = [data.likelihood.told(rows.target)] if self.sees_answer else []
+        with torch.inference_mode():
+            scores = only_selectable(selector(rows.x, *told), data.view.selectable(rows.x), never=-torch.inf)
+        return learn_cuts(scores.cpu().numpy(), data.k, q, rows)
+
     def _limit(self, value: Value, selector: nn.Module, data: TrainingRows, run: Run) -> Limit:
         """How much the black box may be asked while the selector, and its reader, learn."""
-        calls = run.plan.selector.steps + run.plan.evaluations
+        if not value.asks_model:
+            return Limit(0, 1, "the value does not ask")
+        calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
         if isinstance(selector, ReadsFirst):
             calls += run.plan.value.steps + run.plan.evaluations
-        limit = Limit.of(self.queries, data.seconds_per_row, calls)
+        limit = Limit.of(self.queries, data.timed, calls)
         if isinstance(value, Model) and limit.per_call < 1:
             raise InputError(
                 f"value='model' learns from the model's answers to masked rows, and {limit.rows:,} of them "
@@ -239,8 +255,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k : how many features; default the explainer's own
         answers : what the model says of X, for an explainer with `sees_answer=True`: an array or frame of
             class probabilities (n, classes), or of means; default: the model is asked
-        keep : as many features as a row needs, and k at most: the shortest head of its ranking that keeps
-            this share of the information, by the explainer's own q; `explanation.sizes` has their numbers
+        keep : as many features as a row needs, k at most: on average this share of what the k features tell
+            is kept, as learned on held-out rows; `explanation.sizes` has their numbers
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
         the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
@@ -270,7 +286,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 scores[rows] = found.cpu().numpy()
                 counts.update(unseen(view, x))
         explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
-        return explanation if keep is None else shortened(explanation, self.q_, keep)
+        if keep is None:
+            return explanation
+        if self.cuts_ is None:
+            raise InputError(
+                "This explainer has not learned sizes, for keep=; fit it again, with more queries=."
+            )
+        return self.cuts_.shortened(explanation, keep)
 
     def _told(self, X: Any, answers: Any) -> Tensor | None:
         """What the selector reads of the model's answers to X, as the view has checked it."""

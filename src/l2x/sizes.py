@@ -1,42 +1,95 @@
-"""As many features as a row needs: the shortest head of its ranking that tells most of what all would."""
+"""As many features as a row needs: sizes that are learned on held-out rows.
+
+A selector's scores stand far apart where a feature matters and close together where it does not, so how many
+stand out tells how many are needed, without asking q again. A cut through them is common to all rows: a
+feature is kept if its score is that far above the mean of its row (scores mean the same when a constant is
+added to a row). The cut for a share of the information is found on held-out rows, by q.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
-from l2x.conditional import FittedQ
+from l2x.conditional import Q
+from l2x.data import Rows
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
+from l2x.ranking import best
+
+# Held-out rows that cuts are learned from, and cuts that are tried.
+ROWS, TRIED = 2000, 400
+# Below every score: JSON knows no infinity.
+LOWEST = float(-np.finfo(np.float32).max)
+SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 
 
-def shortened(explanation: Explanation, q: FittedQ, keep: float) -> Explanation:
-    """The explanation with a size for each row, at most its k.
+@dataclass(frozen=True)
+class Cuts:
+    """How far a score must stand above its row's mean to be kept, for each share of what k features tell.
 
-    What a subset tells of a row is measured by q alone: KL(q(.|x) || q(.|x_S)) is what is lost without the
-    rest, and it is all of KL(q(.|x) || q(.)) when nothing is selected. The first features of the ranking that
-    lose no more than 1 - keep of that are kept.
+    shares : rising
+    above : the cut for each of them; LOWEST, all features, where no cut keeps as much
     """
-    if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 < keep <= 1:
-        raise InputError(f"keep is {keep!r}; expected the share of the information to keep, such as 0.95.")
-    sizes = np.empty(len(explanation), dtype=np.int64)
-    for where, rows in q.encoded(explanation.inputs):
-        order, selected = explanation.indices[where], explanation.selected[where]
-        mask = np.ones((len(order), explanation.scores.shape[1]), dtype=bool)
-        whole = q.outputs_of(rows, mask)
-        mask[:] = False
+
+    shares: tuple[float, ...]
+    above: tuple[float, ...]
+
+    def shortened(self, explanation: Explanation, keep: float) -> Explanation:
+        """The explanation with a size for each row, from 1 to its k."""
+        if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 < keep <= 1:
+            raise InputError(
+                f"keep is {keep!r}; expected the share of the information to keep, such as 0.95."
+            )
+        # Rather more than asked for than less.
+        known = np.searchsorted(self.shares, keep)
+        cut = self.above[known] if known < len(self.above) else LOWEST
+        return replace(explanation, sizes=sizes(explanation.scores, explanation.indices, cut))
+
+
+def learn_cuts(scores: Array, k: int, q: Q, rows: Rows) -> Cuts:
+    """What q loses on these held-out rows, whose scores (n, d) are given, at every cut.
+
+    What a subset tells of a row is what q says of it: KL(q(.|x) || q(.|x_S)) is lost without the rest, and
+    all of KL(q(.|x) || q(.)) when nothing is selected. Shares are of what the k features together keep.
+    """
+    order, lost = best(scores, k), _lost(scores, k, q, rows)
+    candidates = np.unique(np.quantile(_above_mean(scores, order), np.linspace(0, 1, TRIED)))[::-1]
+    still_lost = np.array(
+        [np.take_along_axis(lost, sizes(scores, order, cut)[:, None], axis=1).mean() for cut in candidates]
+    )
+    told_by_all = max(lost[:, 0].mean() - lost[:, k].mean(), 1e-12)
+    share = np.maximum.accumulate((lost[:, 0].mean() - still_lost) / told_by_all)
+    first = np.searchsorted(share, SHARES)
+    above = [float(candidates[i]) if i < len(candidates) else LOWEST for i in first]
+    return Cuts(SHARES, tuple(above))
+
+
+def sizes(scores: Array, order: Array, cut: float) -> Array:
+    """(n,) how many of the features `order` (n, k), best first, stand above the cut; one at least."""
+    return np.asarray((_above_mean(scores, order) >= cut).sum(axis=1).clip(1))
+
+
+def _above_mean(scores: Array, order: Array) -> Array:
+    """(n, k) scores of `order` above the mean of what is selectable in the row."""
+    selectable = scores > -np.inf
+    total = np.where(selectable, scores, 0.0).sum(axis=1, keepdims=True)
+    mean = total / selectable.sum(axis=1, keepdims=True).clip(1)
+    above = np.take_along_axis(scores, order, axis=1) - mean
+    return np.asarray(np.where(np.isfinite(above), above, LOWEST))
+
+
+def _lost(scores: Array, k: int, q: Q, rows: Rows) -> Array:
+    """(n, k + 1) what is lost when the first 0 .. k features of the ranking are all there is."""
+    order, selectable = best(scores, k), torch.from_numpy(scores > -np.inf)
+    device = rows.x.device
+    with torch.inference_mode():
+        whole = q.outputs(rows, torch.ones(scores.shape, device=device))
         lost = []
-        for size in range(explanation.k + 1):
-            if size:
-                np.put_along_axis(mask, order[:, size - 1 : size], selected[:, size - 1 : size], axis=1)
-            lost.append(q.likelihood.divergence(whole, q.outputs_of(rows, mask)).cpu().numpy())
-        sizes[where] = _first_enough(np.stack(lost, axis=1), keep)
-    return replace(explanation, sizes=np.minimum(sizes, explanation.selected.sum(axis=1)))
-
-
-def _first_enough(lost: Array, keep: float) -> Array:
-    """The smallest size, 1 .. k, at which at most 1 - keep of lost[:, 0] is lost; k where there is none."""
-    enough = lost[:, 1:] <= (1 - keep) * lost[:, :1]
-    return np.asarray(np.where(enough.any(axis=1), enough.argmax(axis=1), enough.shape[1] - 1) + 1)
+        for size in range(k + 1):
+            mask = torch.zeros(scores.shape).scatter(1, torch.from_numpy(order[:, :size]), 1.0) * selectable
+            lost.append(q.likelihood.divergence(whole, q.outputs(rows, mask.to(device))).cpu())
+    return torch.stack(lost, dim=1).double().numpy()

@@ -96,6 +96,26 @@ def honesty(
 
 
 @app.command()
+def sizes(
+    quick: Quick = False,
+    seeds: Seeds = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
+    ] = None,
+    wide: Annotated[bool, typer.Option(help="Also INVASE's six sets with 100 columns.")] = True,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
+) -> None:
+    """Not in the paper: as many features as a row needs, on INVASE's six sets, Adult and MNIST.
+
+    Example:  `l2x reproduce sizes --quick --set syn4`
+    """
+    _reproduce("sizes", quick, seeds, folder, jobs, as_json, report_only, sets=sets, wide=wide)
+
+
+@app.command()
 def adult(
     quick: Quick = False,
     seeds: Seeds = None,

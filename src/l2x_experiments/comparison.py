@@ -22,6 +22,7 @@ from l2x.explanation import Explanation
 from l2x.features.view import View
 from l2x.features.words import Words
 from l2x.foundations.arrays import Array
+from l2x.networks.recipe import Options
 from l2x_experiments.black_boxes.training import Trained
 from l2x_experiments.contenders import CONTENDERS, Cost, learned
 from l2x_experiments.judges import Judge, cached_judge, judge_accuracy
@@ -116,6 +117,8 @@ def compare(
     X: Any,
     view_of: Callable[[Any], View],
     *,
+    judge_view: View | None = None,
+    judge_options: Options | None = None,
     shares: tuple[float, float],
     k: int,
     classes: int,
@@ -124,8 +127,8 @@ def compare(
     **others: Any,
 ) -> Comparison:
     """The setting of a network and its inputs. Explainers learn from the first of the `shares` of X, the
-    judge from the second, and the rest is for choosing. `about` has the options of the view; `others` are
-    fields that need no work here."""
+    judge from the second, which it may read by a view of its own, and the rest is for choosing. `about` has
+    the options of the view; `others` are fields that need no work here."""
     black_box = as_black_box(trained.network, logits=True)
     first = round(shares[0] * len(X))
     second = first + round(shares[1] * len(X))
@@ -133,8 +136,9 @@ def compare(
     plans, search, sampling = budget.plans(view), budget.search_rows, budget.sampling_rows
     key = {"model": trained.key, **about}
     judge = cached_judge(
-        name, key, black_box, view_of(for_judge), for_judge, k=k, classes=classes, plan=plans.ours
-    )
+        name, key, black_box, judge_view or view_of(for_judge), for_judge,
+        k=k, classes=classes, plan=plans.ours, options=judge_options or {},
+    )  # fmt: skip
     return Comparison(
         **others,
         black_box=black_box,

@@ -20,6 +20,7 @@ from l2x.features.sentences import Sentences
 from l2x.features.texts import TextView
 from l2x.features.words import Words
 from l2x.foundations.arrays import Array
+from l2x.networks.recipe import Options
 from l2x_experiments import comparison
 from l2x_experiments.black_boxes.reviews import Problem, review_network
 from l2x_experiments.comparison import Comparison
@@ -28,6 +29,8 @@ from l2x_experiments.setting import Budget
 
 K: dict[Problem, int] = {"words": 10, "sentences": 1}
 VIEWS: dict[Problem, type[TextView]] = {"words": Words, "sentences": Sentences}
+# The judge of words is another kind of network than our surrogate: it reads neighbours together.
+JUDGES: dict[Problem, Options] = {"words": {"pooling": "window"}, "sentences": {}}
 WITHOUT = ("deeplift", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")
 # Of the training reviews: for explainers, and for the judge.
 SHARES = (0.72, 0.2)
@@ -89,6 +92,8 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         trained,
         reviews.texts,
         lambda _: view,
+        judge_view=plain,
+        judge_options=JUDGES[problem],
         shares=SHARES,
         k=K[problem],
         classes=2,

@@ -13,6 +13,7 @@ from l2x.explanation import Explanation
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Categorical
+from l2x.networks.recipe import Options
 from l2x.training import TrainingPlan
 from l2x_experiments.cache import Key, fingerprint, remembered, value_key
 
@@ -20,14 +21,25 @@ Judge = FittedQ
 
 
 def cached_judge(
-    name: str, key: Key, black_box: BlackBox, view: View, X: Any, *, k: int, classes: int, plan: TrainingPlan
+    name: str,
+    key: Key,
+    black_box: BlackBox,
+    view: View,
+    X: Any,
+    *,
+    k: int,
+    classes: int,
+    plan: TrainingPlan,
+    options: Options,
 ) -> Judge:
-    """A judge fitted on these inputs now, or taken from the cache; `key` is of the black box and the view."""
+    """A judge fitted on these inputs now, or taken from the cache; `key` is of the black box and the view,
+    `options` are the judge's network's."""
 
     def fit() -> nn.Module:
-        return fit_judge(black_box, X, k, features=view, training=plan).q.networks["predictor"]
+        judge = fit_judge(black_box, X, k, features=view, training=plan, predictor=options)
+        return judge.q.networks["predictor"]
 
-    network = view.networks(classes).predictor()
+    network = view.networks(classes).predictor(**options)
     shapes = {entry: list(tensor.shape) for entry, tensor in network.state_dict().items()}
     key = {**key, "data": fingerprint(X), "k": k, "network": shapes, **value_key(plan)}
     predictor = remembered(f"judge-{name}", key, network, fit)

@@ -25,8 +25,10 @@ def test_sentences(kind: type[torch.nn.Module], empty: bool) -> None:
 
 
 def check(network: torch.nn.Module, ids: torch.Tensor, *, empty: bool, told: bool) -> None:
-    for parameter in network.parameters():  # scores of a new selector are all zero
-        torch.nn.init.normal_(parameter)
+    for name, parameter in network.named_parameters():  # scores of a new selector are all zero
+        torch.nn.init.normal_(parameter, std=0.2)
+        if name.endswith("vectors.weight"):
+            parameter.data[PAD] = 0  # as it always is
     if empty:
         ids[0], ids[1, 2:] = PAD, PAD
     there = ids != PAD if ids.ndim == 2 else (ids != PAD).any(dim=2)

@@ -10,6 +10,7 @@ from l2x.data import prepare
 from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.fitting import fit_surrogate
+from l2x.networks.recipe import Options
 from l2x.training import Run, TrainingPlan
 
 
@@ -20,6 +21,7 @@ def fit_judge(
     *,
     responses: Any = None,
     features: View | None = None,
+    predictor: Options | None = None,
     training: TrainingPlan | None = None,
     seed: int = 1_000_003,
 ) -> FittedQ:
@@ -33,6 +35,7 @@ def fit_judge(
     responses : the model's answers for X, if they are known
     features : what one feature is; a fitted view, such as `explainer.features_`, is taken as it is: the judge
         then reads inputs as the explainer does. By default `Columns()`, fitted on X
+    predictor : options of the view's predictor, for a judge of another kind than the explainer's own q
     training : how it is trained, by default as the view has it; only the plan's value phase counts
     seed : another default than an explainer's, so that the two are fitted independently
 
@@ -44,6 +47,6 @@ def fit_judge(
     run = Run.begin(training or view.recipes.ours.plan, seed)
     data = prepare(as_black_box(model), view, X, responses, k=k, validation=0.1, run=run)
     with run.seeded():
-        q = NetworkQ(view.networks(data.likelihood.outputs).predictor(), data.likelihood)
+        q = NetworkQ(view.networks(data.likelihood.outputs).predictor(**(predictor or {})), data.likelihood)
         fit_surrogate(q, data, run, label="fitting the judge")
     return FittedQ(view, q, data.black_box)

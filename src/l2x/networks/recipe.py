@@ -33,9 +33,9 @@ class Recipe:
     """Options of the networks, the plan by which they are trained, and what a selection is to keep."""
 
     plan: TrainingPlan = field(default_factory=TrainingPlan)
-    answer: Answer = "distribution"
     selector: Options = field(default_factory=dict)
     predictor: Options = field(default_factory=dict)
+    answer: Answer = "distribution"
 
 
 @dataclass(frozen=True)
