@@ -2,8 +2,8 @@
 
     python benchmarks/label.py [--rows 600] [--in-flight 16]
 
-A server on this machine takes 10 ms for each row, and any number of requests at a time. Printed: rows per second
-one request at a time, and with several, in one run, and their ratio. Goal: at least 12 times with 16.
+A server on this machine takes 10 ms for each row, and any number of requests at a time. Printed: rows per
+second one request at a time, and with several, in one run, and their ratio. Goal: at least 12 times with 16.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Rows per second on this machine, by Ray, and of the bare forward pass; and how the cost grows with the rows.
+"""Rows per second here, by Ray, and of the bare forward pass; and how the cost grows with the rows.
 
     python benchmarks/scale.py [--rows 1000000 10000000] [--actors 2]
 
-For each number of rows, in one run: the local stream (`l2x explain`) and Ray Data (`--engine ray`), Parquet to
-Parquet, each in a process of its own, and the selector's forward pass on rows in memory, before and after.
+For each number of rows, in one run: the local stream (`l2x explain`) and Ray Data (`--engine ray`), Parquet
+to Parquet, each in a process of its own, and the selector's forward pass on rows in memory, before and after.
 Memory is the largest resident size of the process that streams; of Ray, of the driver.
 """
 

@@ -78,6 +78,12 @@ def test_requests_are_under_way_side_by_side(tmp_path: Path) -> None:
         assert server.most_at_once == 5
 
 
+def test_requests_have_no_more_rows_than_the_server_takes(tmp_path: Path) -> None:
+    with serving(Flawed()) as server:
+        l2x.label(Endpoint(server.url, rows_per_request=10), X, tmp_path / "a.parquet", progress=False)
+        assert max(len(request["body"]["rows"]) for request in server.requests) <= 10
+
+
 def test_retry_after_is_obeyed() -> None:
     with serving(Flawed(lambda number: 429 if number == 0 else None, retry_after="0.4")) as server:
         l2x.as_black_box(server.url)(X[:2])

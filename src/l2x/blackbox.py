@@ -38,6 +38,7 @@ class BlackBox:
         The answers are logits; apply a softmax (a sigmoid where there is one column).
     columns : names of the columns that the model was fitted on, where it knows them
     in_flight : how many batches it may be asked about at a time, by as many threads
+    most_rows : of one batch; None for no limit
     """
 
     predict: Callable[[Any], Any]
@@ -48,6 +49,7 @@ class BlackBox:
     columns: Any = None
     name: str = "the model"
     in_flight: int = 1
+    most_rows: int | None = None
     calls: int = field(default=0, init=False)
     rows: int = field(default=0, init=False)
 
@@ -133,7 +135,8 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     if isinstance(model, str) and model.startswith(("http://", "https://")):
         model = Endpoint(model)
     if isinstance(model, Endpoint):
-        return BlackBox(model, task=task, logits=logits, name=model.name, in_flight=model.in_flight)
+        limits = {"in_flight": model.in_flight, "most_rows": model.rows_per_request}
+        return BlackBox(model, task=task, logits=logits, name=model.name, **limits)
     if isinstance(model, str | Path):
         return BlackBox(_onnx_predictor(Path(model)), task=task, logits=logits, name=str(model))
     kind = type(model).__module__.partition(".")[0]

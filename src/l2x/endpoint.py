@@ -48,6 +48,7 @@ class Endpoint:
     url : the model's address: https://host/v1/models/NAME, https://host/v2/models/NAME, or any other address
         that takes `{"rows": ...}`
     in_flight : requests at a time
+    rows_per_request : at most; servers refuse requests that are too long
     requests_per_second : at most; None for no limit
     timeout : seconds for one attempt
     attempts : for one request, if the server is busy, in trouble, or the connection breaks; Retry-After is
@@ -59,6 +60,7 @@ class Endpoint:
     url: str
     _: KW_ONLY
     in_flight: int = 8
+    rows_per_request: int = 512
     requests_per_second: float | None = None
     timeout: float = 60.0
     attempts: int = 8
@@ -69,8 +71,10 @@ class Endpoint:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(f"'{self.name}' is not the address of a model: expected https://...")
-        if self.in_flight < 1 or self.attempts < 1 or self.timeout <= 0:
-            raise InputError("in_flight and attempts are at least 1, and timeout is above 0.")
+        if min(self.in_flight, self.rows_per_request, self.attempts) < 1 or self.timeout <= 0:
+            raise InputError(
+                "in_flight, rows_per_request and attempts are at least 1, and timeout is above 0."
+            )
         if self.requests_per_second is not None and self.requests_per_second <= 0:
             raise InputError(f"requests_per_second is {self.requests_per_second}; give a number above 0.")
         self._connection = _Connection(self)

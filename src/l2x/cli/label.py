@@ -23,6 +23,10 @@ Processes = Annotated[
 InFlight = Annotated[
     int | None, typer.Option(min=1, help="Of an address: requests at a time.", show_default="8")
 ]
+PerRequest = Annotated[
+    int | None,
+    typer.Option("--rows-per-request", min=1, help="Of an address: at most.", show_default="512"),
+]
 Rate = Annotated[
     float | None, typer.Option("--requests-per-second", help="Of an address: at most.", show_default="any")
 ]
@@ -39,6 +43,7 @@ def label(
     column: Column = None,
     processes: Processes = 1,
     in_flight: InFlight = None,
+    rows_per_request: PerRequest = None,
     requests_per_second: Rate = None,
     timeout: Timeout = None,
     engine: EngineChoice = Engine.local,
@@ -62,7 +67,11 @@ def label(
         raise InputError(f"Answers are kept in a .parquet file, not in '{output}'.")
     check_writable(output, inputs={"DATA": Path(data), "MODEL": Path(model)})
     black_box = load_black_box(
-        model, in_flight=in_flight, requests_per_second=requests_per_second, timeout=timeout
+        model,
+        in_flight=in_flight,
+        rows_per_request=rows_per_request,
+        requests_per_second=requests_per_second,
+        timeout=timeout,
     )
     black_box.name = model if "://" not in model else black_box.name
     started = time.perf_counter()

@@ -98,7 +98,7 @@ def same_selection(scores: Array, indices: Array, k: int) -> Array:
     mine = best(scores, k)
     same = mine == indices
     if same.all():
-        return same.all(axis=1)
+        return np.asarray(same.all(axis=1))
     ours, theirs = (np.take_along_axis(scores, chosen, axis=1) for chosen in (mine, indices))
     ours, theirs = (np.nan_to_num(part, neginf=-1e9) for part in (ours, theirs))
     tie = np.abs(ours - theirs) <= ROUNDING * (1 + np.abs(ours))

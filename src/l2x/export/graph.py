@@ -66,7 +66,7 @@ def build_graph(explainer: Explainer, inputs: GraphInputs) -> ModelProto:
         _read_texts(onnx, graph, inputs)
     _select(onnx, graph, d=explainer.features_.d)
     domains = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
-    made = onnx.helper.make_model(graph, opset_imports=domains, ir_version=IR, producer_name="l2x")
+    made: ModelProto = onnx.helper.make_model(graph, opset_imports=domains, ir_version=IR, producer_name="l2x")
     return made
 
 
@@ -78,7 +78,7 @@ def _traced(explainer: Explainer, inputs: GraphInputs, names: list[str]) -> Mode
     if explainer.sees_answer:
         tensors.append(torch.full((3, explainer.q_.likelihood.outputs), 0.5, dtype=torch.float64))
     module = Scoring(explainer, inputs).eval()
-    content = io.BytesIO()
+    content: Any = io.BytesIO()  # which the exporter takes, too
     # Networks that take many inputs in chunks do not if a gradient may be wanted: then there is one chunk.
     with torch.enable_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -92,7 +92,8 @@ def _traced(explainer: Explainer, inputs: GraphInputs, names: list[str]) -> Mode
             dynamic_axes={name: {0: "n"} for name in [*names, "scores"]},
             opset_version=OPSET,
         )
-    return onnx.load_from_string(content.getvalue())
+    traced: ModelProto = onnx.load_from_string(content.getvalue())
+    return traced
 
 
 def _read_texts(onnx: Any, graph: Any, inputs: GraphInputs) -> None:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ class Origin:
     """Who answered: the model's name, "classification" or "regression", and its classes where known."""
 
     model: str
-    task: str | None = None
+    task: Literal["classification", "regression"] | None = None
     classes: list[Any] | None = None
 
     def schema(self, schema: pa.Schema) -> pa.Schema:

@@ -51,6 +51,7 @@ def label(
     processes : for models that hold the interpreter lock: this many ask side by side
     """
     black_box, path = as_black_box(model), Path(path)
+    share: Callable[[int], float]
     _check_target(path)
     if isinstance(X, str | Path):
         table = Table(Path(X))

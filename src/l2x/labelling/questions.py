@@ -57,7 +57,7 @@ def ask_about(
     `keep(part, answers)` is called as soon as a part is answered, in any order. An error is raised after the
     answers that were under way beside it are kept, and says which rows it is about.
     """
-    asked = _Asked(black_box, keep, Pace(most))
+    asked = _Asked(black_box, keep, Pace(min(most, black_box.most_rows or most)))
     total = 0
 
     def counted() -> Iterator[Part]:
