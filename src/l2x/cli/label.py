@@ -61,7 +61,7 @@ def label(
     """
     from l2x.errors import InputError
     from l2x.foundations.atomic import check_writable
-    from l2x.labelling.label import label as label_rows
+    from l2x.labelling.label import label_rows
 
     if output.suffix.lower() != ".parquet":
         raise InputError(f"Answers are kept in a .parquet file, not in '{output}'.")
@@ -84,10 +84,10 @@ def label(
         answered = ray.write_answers(ray.label(rows, black_box, drop=drop or []), output, black_box)
         asked = answered
     else:
-        answers = label_rows(
+        answered = label_rows(
             black_box, data, output, drop=drop or [], column=column, processes=processes, progress=not quiet
         )
-        answered, asked = len(answers), black_box.rows
+        asked = black_box.rows
     if not quiet:
         typer.echo(f"saved      {output}: {answered:,} answers of {black_box.name}")
         typer.echo(f"asked      {asked:,} rows in {time.perf_counter() - started:.1f} s")

@@ -50,7 +50,23 @@ def label(
     drop, column : of a table on disk, columns that the model does not read, or the one of texts that it does
     processes : for models that hold the interpreter lock: this many ask side by side
     """
-    black_box, path = as_black_box(model), Path(path)
+    label_rows(
+        as_black_box(model), X, Path(path), drop=drop, column=column, processes=processes, progress=progress
+    )
+    return read_answers(path)
+
+
+def label_rows(
+    black_box: BlackBox,
+    X: Any,
+    path: Path,
+    *,
+    drop: Sequence[str] = (),
+    column: str | None = None,
+    processes: int = 1,
+    progress: bool = True,
+) -> int:
+    """`label`, for files whose answers need not fit into memory: returns their number."""
     share: Callable[[int], float]
     _check_target(path)
     if isinstance(X, str | Path):
@@ -63,10 +79,9 @@ def label(
         check_writable(path)
         most, asked = Columns.recipes.rows_at_once, []
         blocks, share = _blocks(X, most), share_of(len(X))
-    label_blocks(
+    return label_blocks(
         black_box, blocks, path, most=most, share=share, columns=asked, processes=processes, progress=progress
     )
-    return read_answers(path)
 
 
 def label_blocks(

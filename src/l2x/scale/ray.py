@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from l2x.artifact import load
-from l2x.blackbox import BlackBox
+from l2x.blackbox import BlackBox, Task
 from l2x.errors import InputError, require
 from l2x.files.answers import Origin, equal_batches
 from l2x.files.tables import Table, known_columns, with_floats
@@ -111,7 +111,7 @@ def write_answers(dataset: Any, target: Path, black_box: BlackBox) -> int:
     rows = 0
     with table_writer(target) as write_batch:
         for batch in equal_batches(_batches(dataset)):
-            task = black_box.task or ("classification" if batch.num_columns > 2 else "regression")
+            task: Task = black_box.task or ("classification" if batch.num_columns > 2 else "regression")
             classes = None if black_box.classes is None else black_box.classes.tolist()
             schema = Origin(black_box.name, task, classes).schema(batch.schema)
             write_batch(batch.replace_schema_metadata(schema.metadata))
