@@ -176,7 +176,7 @@ class _Connection:
 
 
 class _TransientError(BlackBoxError):
-    """A refusal that may pass; after so many seconds, if the server says so."""
+    """A refusal that may pass; after these `seconds`, if the server says so."""
 
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)

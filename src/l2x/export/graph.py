@@ -66,9 +66,7 @@ def build_graph(explainer: Explainer, inputs: GraphInputs) -> ModelProto:
         _read_texts(onnx, graph, inputs)
     _select(onnx, graph, d=explainer.features_.d)
     domains = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
-    made: ModelProto = onnx.helper.make_model(
-        graph, opset_imports=domains, ir_version=IR, producer_name="l2x"
-    )
+    made: ModelProto = onnx.helper.make_model(graph, opset_imports=domains, ir_version=IR)
     return made
 
 

@@ -98,7 +98,7 @@ def label_blocks(
     """Ask about the rows of all blocks that `path`, or the journal beside it, does not answer yet; then write
     them all to `path`. Returns the number of rows.
 
-    share : of the work that is done after so many rows, for the progress bar
+    share : of the work that is done after a number of rows, for the progress bar
     columns : of a table on disk, those that the model is asked about
     """
     journal = Journal(path, {"model": black_box.name, "columns": list(columns)}, precious=True)
