@@ -3,7 +3,8 @@
     python benchmarks/label.py [--rows 600] [--in-flight 16]
 
 A server on this machine takes 10 ms for each row, and any number of requests at a time. Printed: rows per
-second one request at a time, and with several, in one run, and their ratio. Goal: at least 12 times with 16.
+second one request at a time and with several, the best of three rounds in turns, and their ratio. Goal: at
+least 12 times with 16.
 """
 
 from __future__ import annotations
@@ -59,8 +60,14 @@ def main() -> None:
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1/models/m"
-    one = rows_per_second(url, arguments.rows, 1)
-    many = rows_per_second(url, arguments.rows * arguments.in_flight, arguments.in_flight)
+    rounds = [
+        (
+            rows_per_second(url, arguments.rows, 1),
+            rows_per_second(url, arguments.rows * arguments.in_flight, arguments.in_flight),
+        )
+        for _ in range(3)
+    ]
+    one, many = (max(found) for found in zip(*rounds, strict=True))  # a busy machine only ever slows down
     print(
         json.dumps(
             {
