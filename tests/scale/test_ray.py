@@ -50,7 +50,8 @@ def cluster() -> Iterator[Any]:
     ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'l2x[ray]'")
     from ray.cluster_utils import Cluster
 
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    for module in (__name__, "toy_models"):  # which workers could not import
+        ray.cloudpickle.register_pickle_by_value(sys.modules[module])
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
     nodes.add_node(num_cpus=2)
     ray.init(address=nodes.address, log_to_driver=False, logging_level="warning")
@@ -79,7 +80,7 @@ def folder(fitted: l2x.Explainer, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.mark.slow
 def test_a_cluster_of_two_nodes_says_the_same_row_for_row(cluster: Any, folder: Path) -> None:
     rows = engine.read_parquet(folder / "rows", progress=False)
-    explained = engine.explain(rows, folder / "e.l2x", keep=["id"], k=2)
+    explained = engine.explain(rows, folder / "e.l2x", keep=["id"], k=2, batch_rows=700)
     expected = pd.read_parquet(folder / "local.parquet")
     engine.write(explained, folder / "one.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "one.parquet"), expected)
@@ -109,7 +110,7 @@ class KilledOnce:
 def test_a_worker_that_is_killed_costs_nothing(cluster: Any, folder: Path) -> None:
     run = BatchExplainer(l2x.load(folder / "e.l2x"), NAMES, keep=["id"], k=2)
     rows = engine.read_parquet(folder / "rows", progress=False)
-    explained = engine._mapped(rows, KilledOnce(run, folder / "killed"), actors=2)
+    explained = engine.mapped(rows, KilledOnce(run, folder / "killed"), actors=2, batch_rows=700)
     engine.write(explained, folder / "killed.parquet")
     assert (folder / "killed").exists()
     pd.testing.assert_frame_equal(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -103,7 +103,9 @@ def explain(
     if engine is Engine.ray:
         if output is None or answers or model or share is not None:
             raise InputError("--engine ray needs -o, and takes no --answers, --model and --share.")
-        _explain_with_ray(file, data, output, keep or [], drop or [], column, k, workers, address, quiet)
+        options = {"keep": keep or [], "drop": drop or [], "column": column, "k": k, "actors": workers}
+        options |= {} if batch_rows is None else {"batch_rows": batch_rows}
+        _explain_with_ray(file, data, output, options, address=address, quiet=quiet)
         return
     source = Path(data)
     explainer, table = load(file, model=None if model is None else load_black_box(model)), Table(source)
@@ -128,24 +130,14 @@ def explain(
 
 
 def _explain_with_ray(
-    file: Path,
-    data: str,
-    output: str,
-    keep: list[str],
-    drop: list[str],
-    column: str | None,
-    k: int | None,
-    workers: int | None,
-    address: str | None,
-    quiet: bool,
+    file: Path, data: str, output: str, options: dict[str, Any], *, address: str | None, quiet: bool
 ) -> None:
     """Explain Parquet files on a cluster; Ray shows its own progress."""
     from l2x.scale import ray
 
     started = time.perf_counter()
     rows = ray.read_parquet(data, address=address, progress=not quiet)
-    explained = ray.explain(rows, file, keep=keep, drop=drop, column=column, k=k, actors=workers)
-    ray.write(explained, output)
+    ray.write(ray.explain(rows, file, **options), output)
     if not quiet:
         typer.echo(f"saved      {output}: explained by Ray in {time.perf_counter() - started:.1f} s")
 

@@ -66,6 +66,7 @@ def explain(
     column: str | None = None,
     k: int | None = None,
     actors: int | None = None,
+    batch_rows: int = BATCH_ROWS,
 ) -> Any:
     """A Ray dataset of explanations: kept columns, feature_1 .. feature_k, score_1 .. score_k.
 
@@ -75,11 +76,13 @@ def explain(
     path : of the saved explainer; it is read here, and travels to the actors
     keep, drop, column, k : as for `l2x explain`
     actors : workers that explain, at most; by default as the cluster has room
+    batch_rows : rows that an actor takes at a time
     """
     explainer = load(path, device="cpu")
     table = _described(dataset)
     columns, _ = match_columns(explainer, table, drop=drop, keep=keep, column=column)
-    return _mapped(dataset, BatchExplainer(explainer, columns, keep=list(keep), k=k), actors)
+    run = BatchExplainer(explainer, columns, keep=list(keep), k=k)
+    return mapped(dataset, run, actors=actors, batch_rows=batch_rows)
 
 
 def label(
@@ -88,10 +91,11 @@ def label(
     *,
     drop: Sequence[str] = (),
     actors: int | None = None,
+    batch_rows: int = BATCH_ROWS,
 ) -> Any:
     """A Ray dataset of the model's answers, as files of answers have them; the model goes to the actors."""
     columns = known_columns(_described(dataset), black_box.columns, drop)
-    return _mapped(dataset, BatchLabeller(black_box, columns), actors)
+    return mapped(dataset, BatchLabeller(black_box, columns), actors=actors, batch_rows=batch_rows)
 
 
 def write(dataset: Any, target: str | Path) -> None:
@@ -131,15 +135,15 @@ def _described(dataset: Any) -> Table:
     return Table.described(pa.schema(zip(schema.names, schema.types, strict=True)), "the dataset")
 
 
-def _mapped(dataset: Any, run: Any, actors: int | None) -> Any:
-    """The callable runs in actors, which receive it once."""
+def mapped(dataset: Any, run: Any, *, actors: int | None, batch_rows: int) -> Any:
+    """The callable, Arrow batch in, Arrow batch out, runs in actors, which receive it once."""
     ray = require("ray", extra="ray")
     size = 1 if actors == 1 else (1, actors or max(2, int(ray.cluster_resources().get("CPU", 1))))
     return dataset.map_batches(
         _Actor,
         fn_constructor_args=(ray.put(run),),
         batch_format="pyarrow",
-        batch_size=BATCH_ROWS,
+        batch_size=batch_rows,
         concurrency=size,
         zero_copy_batch=True,
     )
