@@ -156,7 +156,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             break
         except OSError:
             time.sleep(0.2)
-    yield f"?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+    yield f"?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1&allow_delayed_open=true"
     process.terminate()
     process.wait()
 
