@@ -13,7 +13,7 @@ from l2x.files.answers import read_answers
 
 def test_label_then_fit_asks_once(folder: Folder) -> None:
     said = folder.run("label", "cli_models:tree", "train.parquet", "-o", "answers.parquet").stdout
-    assert "300 answers of cli_models:tree" in said
+    assert "300 answers of LGBMClassifier.predict_proba" in said
     assert "asked      300 rows" in said
     again = folder.run("label", "cli_models:tree", "train.parquet", "-o", "answers.parquet").stdout
     assert "asked      0 rows" in again
@@ -32,7 +32,7 @@ def test_what_cannot_be_labelled(folder: Folder) -> None:
     assert "is DATA: write to another file" in folder.fails_without_a_trace(*label, "train.parquet")
     assert "kept in a .parquet file" in folder.fails_without_a_trace(*label, "answers.csv")
     failing = ("label", "cli_models:failing", "train.parquet", "-o", "answers.parquet")
-    assert "Rows 0 to 7: cli_models:failing raised" in folder.fails_without_a_trace(*failing)
+    assert "Rows 0 to 7: failing raised" in folder.fails_without_a_trace(*failing)
     assert "--in-flight is for a model behind" in folder.fails_without_a_trace(
         *label, "a.parquet", "--in-flight", 3
     )

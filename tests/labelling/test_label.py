@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
 import time
 from collections import Counter
@@ -96,6 +97,22 @@ def test_rows_that_were_added_are_asked_and_rows_that_were_changed_are_an_error(
     with pytest.raises(l2x.InputError, match="has answers of one_column, not of Counting"):
         label(Counting(), X, path, progress=False)
     assert path.read_bytes() == before
+
+
+def test_killed_after_the_file_was_complete(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    model = Counting(300)
+    with pytest.raises(l2x.BlackBoxError):
+        label(l2x.as_black_box(model), X, path, progress=False)
+    shutil.copytree(tmp_path / "a.parquet.parts", tmp_path / "kept")
+    label(l2x.as_black_box(Counting()), X, path, progress=False)
+    before = path.read_bytes()
+    (tmp_path / "kept").rename(tmp_path / "a.parquet.parts")
+    again = Counting()
+    label(l2x.as_black_box(again), X, path, progress=False)
+    assert again.rows == 0
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
 
 
 def test_answers_of_another_unfinished_run_are_not_deleted(tmp_path: Path) -> None:

@@ -73,7 +73,6 @@ def label(
         requests_per_second=requests_per_second,
         timeout=timeout,
     )
-    black_box.name = model if "://" not in model else black_box.name
     started = time.perf_counter()
     if engine is Engine.ray:
         from l2x.scale import ray

@@ -125,7 +125,12 @@ class Answered:
 
     @property
     def rows(self) -> int:
-        return sum(map(len, self.batches))
+        """How many different rows: a run that was killed after its file was complete leaves them twice."""
+        count = end = 0
+        for first, batch in zip(self.first, self.batches, strict=True):
+            count += max(0, first + len(batch) - max(first, end))
+            end = max(end, first + len(batch))
+        return count
 
     def mask(self, first: int, checksums: Array) -> Array:
         """Which of these rows are answered; an InputError if a row is not the one that was."""
@@ -159,9 +164,9 @@ class Answered:
         done = 0
         for first, batch in zip(self.first, self.batches, strict=True):
             assert first <= done, f"no answer for row {done}"
-            new = batch.slice(done - first).drop_columns(["row"])
-            done += len(new)
-            if len(new):
+            if first + len(batch) > done:
+                new = batch.slice(done - first).drop_columns(["row"])
+                done += len(new)
                 yield new
         assert done == rows, f"{done} answers for {rows} rows"
 

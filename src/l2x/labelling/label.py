@@ -108,7 +108,8 @@ def label_blocks(
         done = earlier = answered.rows
         if earlier and black_box.task is None:
             black_box.task = _task_so_far(path, answered)
-        with progress_bar("asking the model", 1.0, done=share(earlier), visible=progress) as advance:
+        begun = share(earlier) % 1.0  # of a CSV that is not open yet, all is read
+        with progress_bar("asking the model", 1.0, done=begun, visible=progress) as advance:
             started = time.perf_counter()
 
             def keep(part: Part, answers: Array) -> None:
