@@ -13,6 +13,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -116,6 +117,8 @@ class Answered:
         first.sort(key=lambda pair: pair[0])
         self.first = [row for row, _ in first]
         self.batches = [batch for _, batch in first]
+        # The row after the last one that a batch or any before it answers: batches may overlap.
+        self.reach = list(accumulate((row + len(batch) for row, batch in first), max))
         self.source = source
 
     @classmethod
@@ -126,16 +129,15 @@ class Answered:
     @property
     def rows(self) -> int:
         """How many different rows: a run that was killed after its file was complete leaves them twice."""
-        count = end = 0
-        for first, batch in zip(self.first, self.batches, strict=True):
-            count += max(0, first + len(batch) - max(first, end))
-            end = max(end, first + len(batch))
-        return count
+        before = [0, *self.reach]
+        return sum(
+            max(0, end - max(first, before[i])) for i, (first, end) in enumerate(zip(self.first, self.reach))
+        )
 
     def mask(self, first: int, checksums: Array) -> Array:
         """Which of these rows are answered; an InputError if a row is not the one that was."""
         mask = np.zeros(len(checksums), dtype=bool)
-        at = max(0, bisect_right(self.first, first) - 1)
+        at = bisect_right(self.reach, first)
         while at < len(self.first) and self.first[at] < first + len(checksums):
             batch, start = self.batches[at], self.first[at] - first
             known = batch.column("checksum").to_numpy()[max(0, -start) :][: len(checksums) - max(0, start)]
