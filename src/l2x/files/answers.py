@@ -129,10 +129,8 @@ class Answered:
     @property
     def rows(self) -> int:
         """How many different rows: a run that was killed after its file was complete leaves them twice."""
-        before = [0, *self.reach]
-        return sum(
-            max(0, end - max(first, before[i])) for i, (first, end) in enumerate(zip(self.first, self.reach))
-        )
+        ends = zip(self.first, self.reach, [0, *self.reach], strict=False)
+        return sum(end - max(first, before) for first, end, before in ends if end > before)
 
     def mask(self, first: int, checksums: Array) -> Array:
         """Which of these rows are answered; an InputError if a row is not the one that was."""
