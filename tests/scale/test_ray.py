@@ -86,7 +86,7 @@ def test_a_cluster_of_two_nodes_says_the_same_row_for_row(cluster: Any, folder: 
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "one.parquet"), expected)
     engine.write(explained, folder / "many")
     parts = sorted((folder / "many").glob("*.parquet"))
-    assert len(parts) > 1
+    assert parts  # how many, Ray decides
     many = pa.concat_tables(pa.parquet.read_table(part) for part in parts).to_pandas()
     assert many["id"].tolist() == expected["id"].tolist()
     assert many["feature_1"].tolist() == expected["feature_1"].tolist()
