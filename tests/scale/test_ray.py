@@ -50,6 +50,7 @@ def cluster() -> Iterator[Any]:
     ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'l2x[ray]'")
     from ray.cluster_utils import Cluster
 
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's 15 would starve them beside other tests
     for module in (__name__, "toy_models"):  # which workers could not import
         ray.cloudpickle.register_pickle_by_value(sys.modules[module])
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
