@@ -17,7 +17,7 @@ import torch
 
 import l2x
 from l2x.datasets import synthetic
-from l2x.features.view import View, as_tensor
+from l2x.features.view import as_tensor
 from l2x.training import Phase
 from l2x_experiments.machine import machine
 
@@ -54,7 +54,7 @@ def main() -> None:
     @torch.inference_mode()
     def forward() -> list[torch.Tensor]:
         """In the same batches as `explain`: faster than all rows at once, which leave the cache."""
-        return [network(rows) for rows in tensor.split(View.rows_at_once)]
+        return [network(rows) for rows in tensor.split(explainer.features_.recipes.rows_at_once)]
 
     @torch.inference_mode()
     def forward_one() -> torch.Tensor:

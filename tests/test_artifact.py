@@ -186,3 +186,71 @@ def test_module_uses_no_pickle() -> None:
     source = Path(artifact.__file__).read_text()
     assert "torch.load" not in source
     assert "import pickle" not in source
+
+
+@pytest.mark.parametrize("path", [None, 5, b"a.l2x"])
+def test_what_is_no_path(fitted: l2x.Explainer, path: object) -> None:
+    with pytest.raises(l2x.InputError, match=r"Expected the path of a file, such as 'churn.l2x', got"):
+        l2x.load(path)
+    with pytest.raises(l2x.InputError, match="Expected the path of a file"):
+        fitted.save(path)
+
+
+FORGED = """
+import hashlib, json, random, resource, sys, time
+from pathlib import Path
+import numpy as np
+from safetensors.numpy import load as read_tensors, save as write_tensors
+import l2x
+from l2x.artifact import _checksum
+
+content, path, edits = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), int(sys.argv[3])
+tensors = read_tensors(content)
+metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+rng = random.Random(0)
+VALUES = [0, -1, 10**7, 10**9, 10**15, 1e300, "x", "", None, [], {}, [10**8], [10**5] * 3, True]
+
+def places(node, here=()):
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield (*here, key)
+        yield from places(value, (*here, key))
+
+def forge(change):
+    header = json.loads(metadata["l2x"])
+    change(header["explainer"])
+    header["sha256"] = _checksum(header["explainer"], tensors)
+    path.write_bytes(write_tensors(tensors, metadata={"l2x": json.dumps(header)}))
+    try:
+        l2x.load(path)
+    except l2x.L2XError as error:
+        assert "alloc" not in str(error), error
+        return str(error)
+
+settings = json.loads(metadata["l2x"])["explainer"]
+everywhere = [place for place in places(settings) if place[0] != "history"]
+
+def set_at(place, value):
+    def change(node):
+        for key in place[:-1]:
+            node = node[key]
+        node[place[-1]] = value
+    return change
+
+forge(lambda node: None)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+refused = forge(set_at(("likelihood", "settings", "outputs"), 10**7))
+assert refused and "declares" in refused, refused
+for _ in range(edits):
+    forge(set_at(rng.choice(everywhere), rng.choice(VALUES)))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_forged_headers_are_refused_before_they_take_memory(saved: Path, tmp_path: Path) -> None:
+    """With a valid checksum, some setting replaced by something else: an error of ours or an explainer, and
+    never more than some megabytes (printed: the kilobytes that the process grew by)."""
+    command = [sys.executable, "-c", FORGED, str(saved), str(tmp_path / "forged.l2x"), "150"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert answer.returncode == 0, answer.stderr
+    assert int(answer.stdout) < 100_000

@@ -92,7 +92,10 @@ def test_logits() -> None:
         ([[-0.1, 1.1], [0.5, 0.5]], "not a probability distribution"),
         ([[0.2, 0.2], [0.5, 0.5]], r"\(sum 0.4\) for row 0"),
         ([[3.2, -1.0], [0.1, 4.0]], "look like logits"),
-        (["a", "b"], "not an array of numbers"),
+        (["a", "b"], "returned labels, such as 'a': .* Pass the estimator itself, its predict_proba"),
+        (np.array(["yes", "no"], dtype=object), "returned labels, such as 'yes'"),
+        ([{"a": 1}, {"b": 2}], "returned list, not an array of numbers"),
+        ([[1.2, -0.2], [0.5, 0.5]], "sum to one, but some are negative: clip and normalise them"),
         (np.zeros((2, 2, 2)), "expected"),
     ],
 )
@@ -116,3 +119,9 @@ def test_what_cannot_predict() -> None:
         as_black_box(LinearSVC().fit(X, y))
     with pytest.raises(l2x.InputError, match="There is no file"):
         as_black_box("absent.onnx")
+
+
+@pytest.mark.parametrize("model", [LogisticRegression, torch.nn.Linear, dict])
+def test_a_class_is_not_a_model(model: type) -> None:
+    with pytest.raises(l2x.InputError, match=rf"{model.__name__} is a class, .* pass an instance"):
+        l2x.as_black_box(model)

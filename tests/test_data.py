@@ -20,7 +20,7 @@ VIEW = l2x.Columns().fit(X)
 RUN = Run.begin(l2x.TrainingPlan(progress=False), seed=0)
 
 
-@given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), most=st.integers(1, 50))
+@given(n=st.integers(2, 300), share=st.floats(0.01, 0.8), most=st.integers(1, 50))
 def test_every_row_is_learned_from_or_held_out(n: int, share: float, most: int) -> None:
     learn, hold = split(n, share, most, np.random.default_rng(0))
     assert sorted([*learn, *hold]) == list(range(n))
@@ -35,8 +35,22 @@ def test_a_share_that_is_none(share: float) -> None:
 
 
 def test_one_row_is_too_few() -> None:
-    with pytest.raises(l2x.InputError, match=r"The table has 1 row\(s\), too few"):
+    with pytest.raises(l2x.InputError, match=r"only 1 sample \(row\), too few"):
         split(1, 0.1, 5, np.random.default_rng(0))
+
+
+def test_a_share_that_leaves_nothing_to_learn_from() -> None:
+    with pytest.raises(
+        l2x.InputError, match=r"validation is 0.9999, which leaves 1 of 60 rows to learn from"
+    ):
+        split(60, 0.9999, 10_000, np.random.default_rng(0))
+    learn, _ = split(60, 0.9999, 20, np.random.default_rng(0))  # at most 20 are held out
+    assert len(learn) == 40
+
+
+def test_no_rows_are_nothing_to_ask_about() -> None:
+    with pytest.raises(l2x.InputError, match="no rows to ask the model about"):
+        ask(l2x.as_black_box(one_column), VIEW, X[:0], progress=False)
 
 
 def rows(*, raw: bool) -> Rows:

@@ -80,3 +80,12 @@ def test_arrow_columns_of_names_that_are_numbers() -> None:
     assert columns["feature_1"].to_pylist() == ["7", "7"]
     assert columns["feature_2"].to_pylist() == ["3", None]
     assert columns["score_2"].to_pylist() == [1.0, None]
+
+
+def test_captums_metrics_take_it(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    """They hand a tuple on, without gradients, and expect a tuple."""
+    metrics = pytest.importorskip("captum.metrics")
+    inputs = torch.from_numpy(table[:20].astype(np.float32))
+    (attributed,) = fitted.attribute((inputs,))
+    assert torch.equal(attributed, fitted.attribute(inputs))
+    assert metrics.sensitivity_max(fitted.attribute, inputs).shape == (20,)

@@ -11,6 +11,7 @@ from torch import nn
 from toy_models import first_column
 
 import l2x
+from l2x.errors import InputError
 from l2x.training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
 
 
@@ -106,3 +107,24 @@ def test_fits_in_threads_are_those_one_after_the_other() -> None:
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(scores, range(6)))
     assert all(np.array_equal(one, scores(0)) for one in found)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 2.5, "a", True])
+def test_steps_that_are_none(steps: object) -> None:
+    for phase in ("value", "selector"):
+        with pytest.raises(InputError, match=r"steps is .*; a phase needs a whole number of at least 1"):
+            TrainingPlan().with_steps(**{phase: steps})
+    with pytest.raises(InputError, match="batch_size is 0"):
+        Phase(1, 1e-3, batch_size=0)
+    with pytest.raises(InputError, match="learning_rate is -1"):
+        Phase(1, -1)
+
+
+def test_an_early_stop_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    network = nn.Linear(1, 1)
+    phase = Phase(50, 1e-9, patience=2)
+    run = Run.begin(TrainingPlan(evaluations=50, progress=True), seed=0)
+    optimise(network, lambda index, _: network.weight.sum(), lambda _: torch.zeros(3), phase=phase, n=3,
+             label="working", run=run)  # fmt: skip
+    assert len(run.history) == 3
+    assert "stopped early (best" in capsys.readouterr().err

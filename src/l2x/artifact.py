@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,15 @@ from torch import nn
 from l2x._version import __version__
 from l2x.conditional import FittedQ
 from l2x.errors import ArtifactError, InputError
-from l2x.explainer import Explainer, pick_device
+from l2x.evaluation.self_check import SelfCheck
+from l2x.explainer import Explainer
 from l2x.features import View  # which brings all views, so that they are known by name
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
 from l2x.sizes import Cuts
-from l2x.training import Phase, TrainingPlan
+from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
 FORMAT = 3
@@ -40,7 +42,7 @@ FORMAT = 3
 
 def save(explainer: Explainer, path: str | Path) -> Path:
     """Write the fitted explainer; an older file at `path` stays intact until the new one is complete."""
-    return write_atomically(path, as_bytes(explainer))
+    return write_atomically(_as_path(path), as_bytes(explainer))
 
 
 def as_bytes(explainer: Explainer) -> bytes:
@@ -72,6 +74,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "queries_limit": explainer.queries_,
         "cuts": None if explainer.cuts_ is None else asdict(explainer.cuts_),
         "fit_seconds": explainer.fit_seconds_,
+        "check": None if explainer.check_ is None else explainer.check_.to_dict(),
     }
     settings = json.loads(json.dumps(settings, default=_plain))
     header = {"format": FORMAT, "sha256": _checksum(settings, tensors), "explainer": settings}
@@ -91,16 +94,22 @@ def load(
     `model` is only needed to score or to fit again; `selector` and `predictor` if they were your own modules.
     A view, value or sampler of your own is found by its name, once its module is imported.
     """
-    settings, tensors = _read(Path(path))
+    settings, tensors = _read(_as_path(path))
     given = {"selector": selector, "predictor": predictor}
     try:
         return _rebuild(settings, tensors, model, given, device)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         if isinstance(error, InputError | ArtifactError):
             raise
         raise ArtifactError(
             f"'{path}' does not hold a complete explainer ({type(error).__name__}: {error})."
         ) from error
+
+
+def _as_path(given: Any) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(f"Expected the path of a file, such as 'churn.l2x', got {given!r}.")
+    return Path(given)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -114,7 +123,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         length = int.from_bytes(content[:8], "little")
         header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["l2x"])
         version, settings, checksum = int(header["format"]), header["explainer"], header["sha256"]
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise ArtifactError(f"'{path}' is not an l2x explainer, or is truncated ({error}).") from error
     if version > FORMAT:
         raise ArtifactError(
@@ -184,11 +193,12 @@ def _rebuild(
     likelihood = _built(Likelihood, settings["likelihood"])
     black_box = None if model is None else explainer._black_box()
     target = pick_device(device)
-    _check_module("selector", networks["selector"])
+    for which in ("selector", "predictor"):
+        if _part(which, tensors):
+            _check_module(which, networks[which])
+    _check_sizes(explainer, view, likelihood, tensors)
     explainer.selector_ = _with_weights(explainer._build_selector(view, likelihood), "selector", tensors)
     explainer.selector_.to(target)
-    if _part("predictor", tensors):
-        _check_module("predictor", networks["predictor"])
     q = explainer._build_q(view, likelihood, black_box, target)
     for name, network in q.networks.items():
         _with_weights(network, name, tensors)
@@ -197,8 +207,27 @@ def _rebuild(
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
+    explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
     explainer.cuts_ = None if settings["cuts"] is None else Cuts(**_tuples(settings["cuts"]))
     return explainer
+
+
+def _check_sizes(explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]) -> None:
+    """Compare the networks that the settings declare with the tensors that there are, before any of them
+    takes memory: a small file may declare ten million outputs. torch's "meta" device has shapes and no
+    numbers."""
+    with torch.device("meta"):
+        declared = {"selector": explainer._build_selector(view, likelihood)}
+        declared |= explainer._build_q(view, likelihood, None, torch.device("meta")).networks
+    for name, network in declared.items():
+        expected = {key: tuple(tensor.shape) for key, tensor in network.state_dict().items()}
+        found = {key: array.shape for key, array in _part(name, tensors).items()}
+        for key in sorted(expected.keys() | found.keys()):
+            if expected.get(key) != found.get(key):
+                raise ArtifactError(
+                    f"The file declares a {name} with {expected.get(key, 'nothing')} at '{key}' and holds "
+                    f"{found.get(key, 'nothing')} there: it was not written by l2x, or it was changed."
+                )
 
 
 def _named(thing: Any) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
+from l2x.foundations.numbers import is_whole
 
 # Answers that are kept: some megabytes for a few classes. A new answer takes the place of an old one.
 SLOTS = 1 << 19
@@ -35,7 +35,7 @@ class Limit:
         """As the user has it, or as many as the black box answers in some minutes; `timed` says how many
         seconds it takes for an answer."""
         if queries is not None:
-            if isinstance(queries, bool) or not isinstance(queries, Integral) or queries < 0:
+            if not is_whole(queries, least=0):
                 raise InputError(f"queries is {queries!r}; expected a number of rows, 0 or more, or None.")
             return cls(queries, calls, f"queries={queries:,}")
         seconds = timed()

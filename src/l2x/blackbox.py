@@ -112,7 +112,12 @@ class BlackBox:
             return
         row = int(np.flatnonzero(bad)[0])
         shown = np.array2string(p[row, :5], precision=4, separator=", ")
-        if (p < 0).any() or (p > 1).any():
+        if (np.abs(sums - 1) <= SUM_TOLERANCE).all():
+            hint = (
+                "they sum to one, but some are negative: clip and normalise them, or pass "
+                "l2x.as_black_box(model, task='regression') if these are means"
+            )
+        elif (p < 0).any() or (p > 1).any():
             hint = "these look like logits: pass l2x.as_black_box(model, logits=True)"
         else:
             hint = "normalise them, or pass l2x.as_black_box(model, task='regression') if these are means"
@@ -139,6 +144,11 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
         return BlackBox(model, task=task, logits=logits, name=model.name, **limits)
     if isinstance(model, str | Path):
         return BlackBox(_onnx_predictor(Path(model)), task=task, logits=logits, name=str(model))
+    if isinstance(model, type):
+        raise InputError(
+            f"{model.__name__} is a class, not a model that was fitted: pass an instance, such as "
+            f"{model.__name__}(...).fit(X, y)."
+        )
     kind = type(model).__module__.partition(".")[0]
     name = type(model).__name__
     torch = sys.modules.get("torch")
@@ -181,9 +191,21 @@ def _as_array(output: Any) -> Array:
     try:
         return np.asarray(output, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise BlackBoxError(
-            f"The model returned {type(output).__name__}, not an array of numbers."
-        ) from error
+        raise BlackBoxError(f"The model returned {_shown(output)}") from error
+
+
+def _shown(output: Any) -> str:
+    """What a model returned in place of numbers, and what to do."""
+    try:
+        first = np.asarray(output, dtype=object).ravel()[0]
+    except (IndexError, TypeError, ValueError):
+        first = None
+    if isinstance(first, str):
+        return (
+            f"labels, such as {first!r}: l2x explains P(y|x). Pass the estimator itself, its predict_proba, "
+            "or a function that returns the probabilities of the classes."
+        )
+    return f"{type(output).__name__}, not an array of numbers."
 
 
 def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:

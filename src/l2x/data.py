@@ -63,6 +63,8 @@ def ask(
     If the model fails half-way the error carries the answers to the first rows as `error.answers`, and all of
     them as `error.answered`.
     """
+    if not len(X):
+        raise InputError("There are no rows to ask the model about.")
     most = view.recipes.rows_at_once
     parts: list[tuple[Part, Array]] = []
     if answered is not None:
@@ -153,11 +155,17 @@ class TrainingRows:
     likelihood: Likelihood
     black_box: BlackBox
     asked_before: int  # the black box's counter before this fit
+    labelled: int  # rows that were asked for their answers
     seconds_per_row: float | None  # that the black box took for an answer; None where it was not asked
 
     @property
     def view(self) -> View:
         return self.train.view
+
+    @property
+    def asked_masked(self) -> int:
+        """Of these, the ones beyond labelling."""
+        return self.asked - self.labelled
 
     def timed(self) -> float:
         """Seconds that the black box takes for an answer, by asking about some rows if none was asked."""
@@ -213,7 +221,7 @@ def prepare(
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
-    return TrainingRows(k, train, held, likelihood, black_box, before, seconds_per_row)
+    return TrainingRows(k, train, held, likelihood, black_box, before, asked, seconds_per_row)
 
 
 def likelihood_of(black_box: BlackBox, answers: Array) -> Likelihood:
@@ -227,10 +235,13 @@ def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tup
         raise InputError(
             f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1."
         )
+    if n < 2:
+        raise InputError("There is only 1 sample (row), too few to hold some out; give at least 2.")
     held = max(1, min(most, round(n * validation), n - 1))
-    if n - held < 1:
+    if n >= 10 and n - held < 2:  # of fewer rows any share is one or two
         raise InputError(
-            f"The table has {n} row(s), too few to hold some out for validation; give at least 2."
+            f"validation is {validation}, which leaves {n - held} of {n:,} rows to learn from; hold out "
+            "less, such as 0.1."
         )
     order = rng.permutation(n)
     return order[held:], order[:held]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 import warnings
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 import torch
@@ -32,13 +33,16 @@ from l2x.files.tables import Table, read_training_rows
 from l2x.fitting import fit_reader, fit_selector
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import say
-from l2x.likelihood import Gaussian, Likelihood
+from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
 from l2x.sizes import ROWS as CALIBRATION_ROWS
 from l2x.sizes import Cuts, learn_cuts
-from l2x.training import Run, TrainingPlan
+from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
+
+if TYPE_CHECKING:
+    from l2x.evaluation.self_check import SelfCheck
 
 
 @dataclass(eq=False, repr=False)
@@ -78,6 +82,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     history_ : list of dicts, one per evaluation on held-out rows
     queries_ : the limit that `queries` stood for; the same number makes another fit repeatable
+    check_ : `SelfCheck`, what the selection keeps of held-out answers beside chance and its complement; None
+        for an explainer that was saved before there was one
     features_, selector_, q_ : the fitted view, w_θ, and the explainer's own q(y | x_S)
     n_features_in_, classes_, rows_asked_, fit_seconds_
 
@@ -155,14 +161,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_compatible(value, sampler)
         features = self.features or Columns()
         answer = checked_answer(self.answer or features.recipes.ours.answer)
+        run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)
-            responses = read_answers(responses, rows=rows if sampled else None, seed=self.seed)
+            responses = read_answers(responses, rows=rows if sampled else None, seed=run.seed)
         if isinstance(X, str | Path):
             X = read_training_rows(
-                Table(Path(X)), features, known=black_box.columns, rows=rows, seed=self.seed
+                Table(Path(X)), features, known=black_box.columns, rows=rows, seed=run.seed
             )
-        run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         with self._unfinished() as answered:
             data = prepare(
                 black_box, clone(features).fit(X), X, responses,
@@ -190,6 +196,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.cuts_, self.queries_ = cuts, limit.rows
         if value.asks_model:
             say(asked_line(data, limit), visible=run.plan.progress)
+        left = math.inf if self.queries is None else self.queries - data.asked_masked
+        self._check(X, data, questions=0 if responses is not None else left, progress=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
@@ -204,6 +212,16 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._failed = (self.model, getattr(stop, "answered", None))
             raise
         self._failed = (None, None)
+
+    def _check(self, X: Any, data: TrainingRows, *, questions: float, progress: bool) -> None:
+        """Look at what was learned, say it in a line, and warn where it is not good."""
+        from l2x.evaluation.self_check import self_check
+
+        check = self_check(self, self.features_.check(X), data, questions=questions)
+        self.check_: SelfCheck | None = check
+        say(check.sentence, visible=progress)
+        for message in check.warnings:
+            warnings.warn(message, stacklevel=3)
 
     def _keep(self, data: TrainingRows, selector: nn.Module, q: Q, run: Run) -> None:
         """Set the fitted attributes, all at the end: a failure before leaves an earlier fit as it was."""
@@ -321,11 +339,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return np.asarray(self.features_.names_, dtype=object)
 
-    def attribute(self, inputs: Tensor, target: Any = None) -> Tensor:
-        """As captum's methods have it: a tensor like `inputs`, positive where something was selected (how far
-        above the rest), zero elsewhere. What is explained is the whole answer: `target` is ignored."""
+    def attribute(self, inputs: Any, target: Any = None) -> Any:
+        """As captum's methods have it: a tensor like `inputs` (in a tuple, if that came in one), positive
+        where something was selected (how far above the rest), zero elsewhere. What is explained is the whole
+        answer: `target` is ignored."""
         from l2x.interop import attribution
 
+        if isinstance(inputs, tuple) and len(inputs) == 1:  # as captum's metrics hand tensors on
+            return (self.attribute(inputs[0], target),)
         if not isinstance(inputs, Tensor):
             kind = type(inputs).__name__
             raise InputError(f"attribute takes a tensor, as captum's methods do, not a {kind}; use explain.")
@@ -333,12 +354,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
-        (for regression, the R² of those answers). `y` is ignored; it is there for scikit-learn."""
-        from l2x.evaluation.agreement import posthoc_accuracy, posthoc_r2
+        (for regression, the R² of those answers). A float that prints with what random features and all
+        others keep. `y` is ignored; it is there for scikit-learn."""
+        from l2x.evaluation.agreement import scored
 
-        explanation = self.explain(X)
-        measure = posthoc_r2 if isinstance(self.q_.likelihood, Gaussian) else posthoc_accuracy
-        return measure(self._black_box(), X, explanation)
+        return scored(self._black_box(), X, self.explain(X))
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""
@@ -413,10 +433,8 @@ def checked_answer(answer: Any) -> Answer:
 
 def asked_line(data: TrainingRows, limit: Limit) -> str:
     """What the model was asked, and why not more."""
-    labelled = len(data.train) + len(data.held)
-    masked = max(0, data.asked - labelled)
-    line = f"asked the model about {labelled:,} rows and {masked:,} masked ones (at most {limit.rows:,}: "
-    return line + f"{limit.reason})"
+    asked = f"asked the model about {data.labelled:,} rows and {data.asked_masked:,} masked ones"
+    return f"{asked} (at most {limit.rows:,}: {limit.reason})"
 
 
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:
@@ -425,9 +443,3 @@ def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:
         most = sorted(unseen.items(), key=lambda item: -item[1])
         counts = some([f"{name} ({count:,} rows)" for name, count in most])
         warnings.warn(f"Categories that the training rows did not have: {counts}.", stacklevel=stacklevel)
-
-
-def pick_device(name: str) -> torch.device:
-    if name != "auto":
-        return torch.device(name)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

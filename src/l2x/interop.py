@@ -44,8 +44,9 @@ def attribution(explanation: Explanation, inputs: Tensor) -> Tensor:
     if explanation.view is None:
         return values
     # `units` sums the parts of a feature; its transpose gives each part the feature's value.
-    parts = torch.zeros(inputs.shape, device=inputs.device, requires_grad=True)
-    (gradient,) = torch.autograd.grad((explanation.view.units(parts) * values).sum(), parts)
+    with torch.enable_grad():  # captum's metrics call this without gradients
+        parts = torch.zeros(inputs.shape, device=inputs.device, requires_grad=True)
+        (gradient,) = torch.autograd.grad((explanation.view.units(parts) * values).sum(), parts)
     return gradient
 
 

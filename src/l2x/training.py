@@ -11,11 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from l2x.errors import InputError
+from l2x.foundations.numbers import is_whole
 from l2x.foundations.progress import progress_bar
 
 History = list[dict[str, Any]]
@@ -50,6 +53,15 @@ class Phase:
     patience: int | None = None
     choose: Literal["best", "latest"] = "best"
 
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size"):
+            if not is_whole(number := getattr(self, name)):
+                raise InputError(f"{name} is {number!r}; a phase needs a whole number of at least 1.")
+        if not (isinstance(self.learning_rate, Real) and self.learning_rate > 0):
+            raise InputError(
+                f"learning_rate is {self.learning_rate!r}; give a number above 0, such as 0.001."
+            )
+
 
 @dataclass(frozen=True)
 class TrainingPlan:
@@ -75,8 +87,8 @@ class TrainingPlan:
 
     def with_steps(self, *, value: int | None = None, selector: int | None = None) -> TrainingPlan:
         """The same plan with other numbers of steps: `plan.with_steps(value=200, selector=100)`."""
-        phases = {"value": replace(self.value, steps=value or self.value.steps)}
-        phases["selector"] = replace(self.selector, steps=selector or self.selector.steps)
+        phases = {"value": self.value if value is None else replace(self.value, steps=value)}
+        phases["selector"] = self.selector if selector is None else replace(self.selector, steps=selector)
         return replace(self, **phases)  # type: ignore[arg-type]
 
     @classmethod
@@ -91,6 +103,27 @@ class TrainingPlan:
         of 1,000 rows. No early stop: on XOR nothing improves for long."""
         joint = Phase(1000, 1e-3, optimizer="rmsprop", schedule="constant")
         return cls(selector=joint, progress=progress)
+
+
+def checked_seed(seed: Any) -> int:
+    """A seed that numpy and torch both take."""
+    if not is_whole(seed, least=0) or seed >= 2**63:
+        raise InputError(f"seed is {seed!r}; give a whole number of at least 0, such as 0.")
+    return int(seed)
+
+
+def pick_device(name: Any) -> torch.device:
+    """The device of this name; "auto" is the graphics card if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).cpu()  # some names are known, but nothing here answers to them
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"device is {name!r}, which is not available here; choose 'auto' or 'cpu'."
+        ) from error
+    return device
 
 
 # torch's global generator is one for all threads: fits that run side by side would take each other's draws.
@@ -109,7 +142,7 @@ class Run:
 
     @classmethod
     def begin(cls, plan: TrainingPlan, seed: int, device: str | torch.device = "cpu") -> Run:
-        device = torch.device(device)
+        device, seed = torch.device(device), checked_seed(seed)
         return cls(plan, seed, device, torch.Generator(device=device).manual_seed(seed), [])
 
     @contextmanager
@@ -156,8 +189,9 @@ def optimise(
                 run.history.append(
                     {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -value}
                 )
-                advance(step, f"held-out loss {-value:.4f} (best {-best.value:.4f})")
-                if best.stale == phase.patience:
+                advance(step, f"loss {-value:.4f} (best {-best.value:.4f})")
+                if best.stale == phase.patience and step < phase.steps:
+                    advance(step, f"stopped early (best {-best.value:.4f})")
                     break
             finished = True
         except KeyboardInterrupt:
@@ -205,7 +239,9 @@ class BestWeights:
             self.weights = _snapshot(network)
         elif self.rule == "latest" and self.best_rows is not None:
             lost = self.best_rows - rows
-            if lost.mean() <= min(lost.std().item() / len(lost) ** 0.5, NOTICEABLE):
+            # One row has no standard error.
+            error = lost.std().item() / len(lost) ** 0.5 if len(lost) > 1 else math.inf
+            if lost.mean() <= min(error, NOTICEABLE):
                 self.weights = _snapshot(network)
         return value
 

@@ -46,7 +46,7 @@ QUICK = Budget(
 
 def experiment(*, quick: bool = False, seeds: int = 3) -> Experiment:
     jobs = [
-        Job({"method": method, "seed": seed}, f"{method}, seed {seed}", group=None)
+        Job({"method": method, "seed": seed}, f"{method}, seed {seed}", group=seed)
         for seed in range(seeds)
         for method in METHODS
         if seed == 0 or method in SEEDED

@@ -119,6 +119,7 @@ def sizes(
 def adult(
     quick: Quick = False,
     seeds: Seeds = None,
+    jobs: Jobs = 1,
     folder: Folder = None,
     as_json: AsJson = False,
     report_only: ReportOnly = False,
@@ -127,11 +128,35 @@ def adult(
 
     Example:  `l2x reproduce adult --quick`
     """
+    _require_lightgbm(report_only)
+    _reproduce("adult", quick, seeds, folder, jobs, as_json, report_only, BASELINES)
+
+
+@app.command()
+def robustness(
+    quick: Quick = False,
+    splits: Annotated[
+        int | None, typer.Option("--splits", help="Splits of each of the five problems: 4, or 1 if quick.")
+    ] = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
+) -> None:
+    """Not in the paper: does the self-check say so when a selection is no better than chance? Fetches Adult.
+
+    Example:  `l2x reproduce robustness --quick`
+    """
+    _require_lightgbm(report_only)
+    splits = splits or (1 if quick else 4)
+    _reproduce("robustness", quick, splits, folder, jobs, as_json, report_only)
+
+
+def _require_lightgbm(report_only: bool) -> None:
     from l2x.errors import MissingExtraError
 
     if not report_only and find_spec("lightgbm") is None:
         raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
-    _reproduce("adult", quick, seeds, folder, 1, as_json, report_only, BASELINES)
 
 
 def _comparison(name: str, module: str, extras: dict[str, str], summary: str, **options: Any) -> None:

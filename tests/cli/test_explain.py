@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,7 +107,7 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_resumes(
         patch.setattr(writing, "_csv_bytes", lambda batch, quoting: _full())
         sentence = folder.fails(*command)
     assert "Cannot write 'out.csv': No space left on device." in sentence
-    assert "50 explained rows are kept in 'out.csv.parts'; start the same again to resume." in sentence
+    assert "50 explained rows are kept in 'out.csv.parts'; run the same again to resume." in sentence
     assert "note: 50 rows were explained before; resuming" in folder.run(*command).stderr
     assert pd.read_csv("out.csv")["feature_1"].tolist() == expected()["feature_1"].tolist()
     assert not Path("out.csv.parts").exists()
@@ -142,3 +146,24 @@ def test_errors_are_one_sentence_and_nothing_is_lost(folder: Folder, case: str) 
     Path("out.csv").write_text("older")
     arguments, sentence = ERRORS[case]
     assert sentence in folder.fails_without_a_trace(*arguments)
+
+
+def test_in_a_pipe(folder: Folder) -> None:
+    """A real one: CSV in and out, and JSON lines in and out, with the same answers as a file."""
+    command = [sys.executable, "-m", "l2x.cli", "explain", "tree.l2x", "-", "-o", "-", "-q"]
+    content = Path("test.csv").read_bytes()
+    out = subprocess.run(command, input=content, capture_output=True, check=True).stdout
+    found, wanted = pd.read_csv(io.BytesIO(out)), expected()
+    assert found["feature_1"].tolist() == wanted["feature_1"].tolist()
+    assert np.allclose(found["score_2"], wanted["score_2"], atol=1e-4)
+    lines = make_frame(200, seed=1).to_json(orient="records", lines=True).encode()
+    out = subprocess.run(command, input=lines, capture_output=True, check=True).stdout
+    rows = [json.loads(line) for line in out.decode().splitlines()]
+    assert [row["feature_1"] for row in rows] == wanted["feature_1"].tolist()
+    assert not Path("-").exists()
+
+
+def test_flags_have_no_type_in_help(folder: Folder) -> None:
+    for command in ("fit", "explain", "evaluate", "reproduce"):
+        assert "<bool>" not in folder.run(command, "--help").output
+    assert "<bool>" not in folder.run("reproduce", "adult", "--help").output

@@ -113,7 +113,10 @@ BAD: dict[str, tuple[Any, str]] = {
         pd.DataFrame({"a": [None], "b": [1.0]}, dtype=float),
         "had no missing values there",
     ),
-    "text among numbers": (pd.DataFrame({"a": ["x"], "b": [1.0]}), "'a' is String, but .* numbers there"),
+    "text among numbers": (
+        pd.DataFrame({"a": ["x"], "b": [1.0]}),
+        r"Row 6, column 'a' is 'x', but .* numbers there",
+    ),
 }
 
 
@@ -140,3 +143,10 @@ def test_whole_numbers_with_gaps() -> None:
     frame = pd.DataFrame({"a": pd.Series([1, None, 3], dtype="Int64")})
     view = l2x.Columns().fit(frame)
     assert np.array_equal(view.numbers(frame)[:, 0], [1.0, np.nan, 3.0], equal_nan=True)
+
+
+def test_a_text_in_a_column_of_numbers_is_named_with_its_row() -> None:
+    cells = [str(number / 7) for number in range(IDENTIFIERS + 50)]
+    cells[60] = "12,5"
+    with pytest.raises(l2x.InputError, match=r"Row 60, column 'price' is '12,5', and most others .* numbers"):
+        l2x.Columns().fit(pd.DataFrame({"price": cells, "b": 1.0}))

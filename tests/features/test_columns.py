@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 from scipy.sparse import csr_array
+from toy_models import one_column
 
 import l2x
 from l2x.features import ColumnGroups, Columns
@@ -49,7 +51,9 @@ def test_columns_are_matched_by_name() -> None:
 def test_arrays() -> None:
     view = Columns(names=["u", "v"]).fit([[1, 2], [3, 4]])
     assert view.names_ == ["u", "v"]
-    with pytest.raises(l2x.InputError, match="has 3 columns, but the explainer was fitted on 2: u, v"):
+    with pytest.raises(
+        l2x.InputError, match="X has 3 features, but Columns is expecting 2 features as input: u, v"
+    ):
         view.check(np.zeros((2, 3)))
 
 
@@ -177,3 +181,29 @@ def test_names_given_for_an_array_match_those_of_a_frame() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     assert torch.equal(view.encode(view.check(frame[["c", "a", "b"]])), view.encode(view.check(X)))
     assert torch.equal(view.encode(view.check(frame.set_axis(["x", "y", "z"], axis=1))), view.encode(X))
+
+
+def test_a_column_of_gaps_only_is_never_selected(
+    table: np.ndarray, tiny: l2x.TrainingPlan, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(table, columns=list("abcde")).assign(d=np.nan, e=None)
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        return one_column(X[["a", "b"]].to_numpy())
+
+    fitted = l2x.Explainer(model, k=3, training=tiny.with_steps(value=5, selector=5)).fit(frame)
+    for explainer in (fitted, l2x.load(fitted.save(tmp_path / "a.l2x"))):
+        assert (explainer.explain(frame).mask.sum(axis=0)[3:] == 0).all()
+        filled = frame.assign(d=1.0)  # nobody knows what a value there means
+        assert "d" not in {name for names in explainer.explain(filled).names for name in names}
+        assert (explainer.explain(frame, k=5).mask.sum(axis=1) == 3).all()
+
+
+def test_a_group_of_gaps_only_is_never_selected() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan], "c": [np.nan, np.nan]})
+    x = l2x.ColumnGroups({"g": ["b", "c"]}).fit(frame)
+    assert x.selectable(x.encode(frame)).tolist() == [[True, False]] * 2
+    mixed = l2x.ColumnGroups({"g": ["a", "c"]}).fit(frame)
+    assert mixed.selectable(mixed.encode(frame)).tolist() == [[True, False]] * 2
+    with pytest.raises(l2x.InputError, match="Every cell of the table is missing"):
+        l2x.Columns().fit(frame[["b", "c"]])

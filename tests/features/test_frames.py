@@ -47,10 +47,18 @@ def test_what_holds_numbers_becomes_an_array(name: str) -> None:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "text": ("a text", "Expected an array or a pandas, polars or pyarrow table, got str"),
-    "one row": ([1, 2, 3], r"got an array of shape \(3,\). For one row pass x\[None, :\]"),
-    "no rows": (np.zeros((0, 3)), r"The table is empty: shape \(0, 3\)"),
-    "no columns": (pd.DataFrame(index=[0, 1]), "The table is empty: 2 rows, 0 columns"),
-    "words in an array": (np.array([["a", "b"]]), "values that are not numbers: .* Texts need a data frame"),
+    "one row": ([1, 2, 3], r"got an array of shape \(3,\). .* for one row pass x\[None, :\]"),
+    "images": (np.zeros((2, 8, 8)), r"For images pass features=l2x.Patches\(size=4\)"),
+    "no columns": (pd.DataFrame(index=[0, 1]), r"The table is empty: 0 feature\(s\) \(shape=\(2, 0\)\)"),
+    "words in an array": (np.array([["a", "b"]]), "not numbers: .* of texts must be a data frame"),
+    "texts": (["a good film", "a bad one"], r"holds texts, such as 'a good film': .* features=l2x.Words\(\)"),
+    "a column of texts": (pd.Series(["good", "bad"]), r"holds texts, .* features=l2x.Words\(\)"),
+    "one name twice": (
+        pd.DataFrame([[1, 2, 3]], columns=list("aba")),
+        "more than one column named 'a'; rename",
+    ),
+    "one name twice in Arrow": (pa.table([[1], [2]], names=["a", "a"]), "more than one column named 'a'"),
+    "a query": (pl.LazyFrame(CELLS), r"got LazyFrame; pass X.collect\(\)"),
     "complex": (np.ones((2, 2), dtype=complex), "Complex data not supported"),
     "sparse": (scipy.sparse.eye(3), r"A sparse table is not supported; pass X.toarray\(\)"),
     "a column": (pd.Series([1.0, 2.0]), "Expected a"),
@@ -130,3 +138,9 @@ def test_a_frame_of_columns_has_the_index_of_the_rows_that_it_replaces() -> None
     assert len(frame_of([column[:2] for column in columns], X)) == 2
     frame = FRAMES["polars"]
     assert frame_of(list(nw.from_native(frame).iter_columns()), frame).equals(frame)
+
+
+def test_sparse_columns_of_pandas_are_named() -> None:
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 0.0, 1.0]), "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(l2x.InputError, match=r"Column 'a' is of a type .* X.sparse.to_dense\(\)"):
+        l2x.Columns().fit(frame)

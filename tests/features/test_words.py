@@ -113,7 +113,6 @@ def test_texts_of_any_kind(X: Any) -> None:
     ("X", "message"),
     [
         ("one text", r"got one text; pass \[text\]"),
-        ([], "no texts"),
         (["a", None], "Text 1 is None"),
         (pa.array(["a", None]), "Text 1 is None"),
         (None, "got a NoneType"),

@@ -214,3 +214,26 @@ def test_training_rows_are_those_of_the_view_and_the_model(tmp_path: Path, suffi
         columns(l2x.Columns(), drop=["z"])
     with pytest.raises(InputError, match="Patches cannot read a table"):
         columns(l2x.Patches())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
+def test_other_encodings_are_named_with_what_to_do(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("größe,b\n1,2\n", encoding=encoding)
+    name = "LATIN1" if encoding == "latin-1" else "UTF-16"
+    with pytest.raises(
+        InputError, match=rf"is not UTF-8 \(perhaps {name}\); convert it first: iconv -f {name}"
+    ):
+        Table(path)
+    path.write_text("größe,b\n1,2\n", encoding="utf-8-sig")
+    assert Table(path).columns == ["größe", "b"]
+
+
+def test_a_bad_cell_is_named_with_its_place(tmp_path: Path) -> None:
+    """Its column was numbers in the first block, from which types are guessed."""
+    lines = ["a,b", *(f"{row},{row / 7}" for row in range(300_000))]
+    lines[250_001] = "1,abc"
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"the cell in line 250002, column 2 is 'abc', .* correct it"):
+        list(Table(path).batches(["a", "b"]))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +74,71 @@ def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"is DATA: write to another file, or DATA would be lost"):
             check_writable(same, inputs={"DATA": path})
     check_writable(tmp_path / "u", inputs={"DATA": path, "MODEL": tmp_path / "nowhere"})
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    target = tmp_path / "versions" / "v1"
+    target.parent.mkdir()
+    target.write_bytes(b"old")
+    link = tmp_path / "current"
+    link.symlink_to("versions/v1")
+    write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    dangling = tmp_path / "next"
+    dangling.symlink_to("versions/v2")
+    write_atomically(dangling, b"newer")
+    assert (tmp_path / "versions" / "v2").read_bytes() == b"newer"
+    assert sorted(path.name for path in target.parent.iterdir()) == ["v1", "v2"]
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path(os.devnull), tmp_path):
+        for write in (lambda path=path: write_atomically(path, b"x"), lambda path=path: check_writable(path)):
+            with pytest.raises(WriteError, match=r"Cannot write .*: it is (no regular file|a folder)"):
+                write()
+    assert pipe.is_fifo()
+    assert Path(os.devnull).is_char_device()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from l2x.foundations.atomic import replacing
+with replacing(Path(sys.argv[1])) as file:
+    print("writing", flush=True)
+    sys.stdin.readline()
+    file.write(b"whole")
+"""
+
+
+def writer(path: Path) -> subprocess.Popen[bytes]:
+    """Another run, in the middle of writing."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"writing\n"
+    return process
+
+
+def test_what_dead_runs_left_is_deleted_and_what_live_ones_write_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "t [1]"  # which is a pattern, too
+    mine = tmp_path / ".t [1].backup"
+    mine.write_text("a user's own")
+    dead, alive = writer(path), writer(path)
+    dead.send_signal(signal.SIGKILL)
+    dead.wait()
+    assert len(list(tmp_path.iterdir())) == 3
+    write_atomically(path, b"mine")
+    assert len(list(tmp_path.iterdir())) == 3  # the file, the user's own, and that of the live run
+    alive.communicate(b"\n", timeout=30)
+    assert alive.returncode == 0
+    assert path.read_bytes() == b"whole"
+    assert sorted(tmp_path.iterdir()) == [mine, path]
+    for process in (dead, alive):
+        process.stdin.close()
+        process.stdout.close()

@@ -30,3 +30,12 @@ def test_an_error_inside_passes_and_the_bar_ends(capsys: pytest.CaptureFixture[s
     with progress_bar("again", 2) as advance:  # rich allows one live bar at a time
         advance(2, "")
     assert "2/2" in capsys.readouterr().err
+
+
+def test_a_line_of_80_columns_holds_the_note(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with progress_bar("training the selector", 10_000) as advance:
+        advance(10_000, "loss 0.1234 (best 0.1230)")
+    assert "loss 0.1234 (best 0.1230)" in capsys.readouterr().err

@@ -15,6 +15,7 @@ BRIEF = ReportCard(
     features=3,
     k=1,
     finding=UNCHECKED.finding,
+    fidelity="undecided",
     verdict=UNCHECKED.sentence,
     parts=[
         Part(

@@ -96,7 +96,7 @@ def test_a_run_that_cannot_write_resumes(
             raise OSError(28, "No space left on device")  # as the file itself would
 
     full = (
-        r"Cannot write .*No space left.*300 explained rows are kept in .*parts'; start the same again to res"
+        r"Cannot write .*No space left.*300 explained rows are kept in .*parts'; run the same again to resume"
     )
     with pytest.raises(WriteError, match=full):
         explain_table(explain, source, tmp_path / target, batch_rows=100, report=report)

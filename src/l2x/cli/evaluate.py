@@ -64,7 +64,8 @@ def evaluate(
     from l2x.artifact import load
     from l2x.evaluation import report_card
     from l2x.features.view import checked_k
-    from l2x.files.tables import Table, read_sample
+    from l2x.files.pipes import opened
+    from l2x.files.tables import read_sample
     from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import match_columns
 
@@ -73,11 +74,11 @@ def evaluate(
     k = checked_k(explainer.features_, explainer.k if k is None else k)
     if report is not None:
         check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
-    table = Table(data)
-    columns, ignored = match_columns(explainer, table, drop=drop or [], column=column)
-    if not quiet:
-        note_ignored(ignored, "the explainer")
-    frame = read_sample(table, explainer.features_, columns, rows, seed=seed)
+    with opened(data) as (table, _):
+        columns, ignored = match_columns(explainer, table, drop=drop or [], column=column)
+        if not quiet:
+            note_ignored(ignored, "the explainer")
+        frame = read_sample(table, explainer.features_, columns, rows, seed=seed)
     judged, measured = _halves(frame, seed)
     plan = training_plan(explainer.features_, paper=False, quick=quick, progress=not quiet)
     card = report_card(explainer, black_box, judged, measured, k, training=plan, brief=brief, seed=seed)

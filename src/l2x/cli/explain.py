@@ -10,7 +10,18 @@ import typer
 
 from l2x.cli.first_rows import show_first
 from l2x.cli.model import load_black_box
-from l2x.cli.options import Address, Column, Drop, Engine, EngineChoice, OtherK, Quiet, Saved, Source
+from l2x.cli.options import (
+    STANDARD,
+    Address,
+    Column,
+    Drop,
+    Engine,
+    EngineChoice,
+    OtherK,
+    Quiet,
+    Saved,
+    Source,
+)
 from l2x.cli.terminal import note_ignored, say
 
 if TYPE_CHECKING:
@@ -26,8 +37,8 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="A .csv or .parquet file; without it, look at the first rows. With --engine ray also a "
-        "folder or an address, for many .parquet files.",
+        help="A .csv or .parquet file, or - for standard output: CSV, or JSON lines if DATA are. Without it, "
+        "look at the first rows. With --engine ray also a folder or an address, for many .parquet files.",
     ),
 ]
 Keep = Annotated[
@@ -92,13 +103,12 @@ def explain(
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
 
     A cluster:  `l2x explain churn.l2x s3://bucket/customers -o s3://bucket/why --engine ray --address auto`
+
+    In a pipe:  `... | l2x explain churn.l2x - -o - | ...`
     """
     from l2x.artifact import load
     from l2x.errors import InputError
-    from l2x.features.view import checked_k
-    from l2x.files.tables import Table, format_of
-    from l2x.foundations.atomic import check_writable
-    from l2x.scale.stream import BatchExplainer, match_columns
+    from l2x.files.pipes import opened
 
     if engine is Engine.ray:
         if output is None or answers or model or share is not None:
@@ -107,26 +117,21 @@ def explain(
         options |= {} if batch_rows is None else {"batch_rows": batch_rows}
         _explain_with_ray(file, data, output, options, address=address, quiet=quiet)
         return
-    source = Path(data)
-    explainer, table = load(file, model=None if model is None else load_black_box(model)), Table(source)
-    keep, given = list(dict.fromkeys(keep or [])), [name for name in (answers or "").split(",") if name]
-    table.require(given, "read answers from")
+    source, target = Path(data), None if output is None else Path(output)
+    explainer = load(file, model=None if model is None else load_black_box(model))
+    given = [name for name in (answers or "").split(",") if name]
     _check_answers(explainer, given, model)
-    columns, ignored = match_columns(
-        explainer, table, drop=drop or [], keep=list(dict.fromkeys([*keep, *given])), column=column
-    )
-    k = checked_k(explainer.features_, explainer.k if k is None else k)
-    if not quiet:
-        note_ignored(ignored, "the explainer")
-    batches = BatchExplainer(explainer, columns, keep=keep, k=k, answers=given, share=share)
-    workers = 1 if model is not None else workers  # it may not bear two questions at a time
-    if output is None:
-        show_first(batches, table, head)
-        return
-    target = Path(output)
-    format_of(target)
-    check_writable(target, inputs={"DATA": source, "FILE": file})
-    _explain_into(target, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+    with opened(source) as (table, as_lines):
+        keep = list(dict.fromkeys(keep or []))
+        batches = _batches(explainer, table, k, keep, drop or [], column, given, share, quiet=quiet)
+        workers = 1 if model is not None else workers  # it may not bear two questions at a time
+        if target is None:
+            show_first(batches, table, head)
+        elif target == STANDARD:
+            _explain_out(batches, table, batch_rows=batch_rows, lines=as_lines)
+        else:
+            _check_output(target, {"DATA": source, "FILE": file})
+            _explain_into(target, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
 
 
 def _explain_with_ray(
@@ -140,6 +145,49 @@ def _explain_with_ray(
     ray.write(ray.explain(rows, file, **options), output)
     if not quiet:
         typer.echo(f"saved      {output}: explained by Ray in {time.perf_counter() - started:.1f} s")
+
+
+def _batches(
+    explainer: Explainer,
+    table: Table,
+    k: int | None,
+    keep: list[str],
+    drop: list[str],
+    column: str | None,
+    answers: list[str],
+    share: float | None,
+    *,
+    quiet: bool,
+) -> BatchExplainer:
+    """What is asked of each batch of the table; whatever can be wrong with it is found here."""
+    from l2x.features.view import checked_k
+    from l2x.scale.stream import BatchExplainer, match_columns
+
+    table.require(answers, "read answers from")
+    beside = list(dict.fromkeys([*keep, *answers]))
+    columns, ignored = match_columns(explainer, table, drop=drop, keep=beside, column=column)
+    k = checked_k(explainer.features_, explainer.k if k is None else k)
+    if not quiet:
+        note_ignored(ignored, "the explainer")
+    return BatchExplainer(explainer, columns, keep=keep, k=k, answers=answers, share=share)
+
+
+def _check_output(output: Path, inputs: dict[str, Path]) -> None:
+    from l2x.files.tables import format_of
+    from l2x.foundations.atomic import check_writable
+
+    format_of(output)
+    check_writable(output, inputs=inputs)
+
+
+def _explain_out(explain: BatchExplainer, table: Table, *, batch_rows: int | None, lines: bool) -> None:
+    """Explain the table to standard output, batch by batch."""
+    from l2x.files.pipes import standard_output
+    from l2x.scale.stream import explain_batches
+
+    with standard_output(lines=lines) as write:
+        for result in explain_batches(explain, table, batch_rows=batch_rows):
+            write(result)
 
 
 def _check_answers(explainer: Explainer, columns: Sequence[str], model: str | None) -> None:

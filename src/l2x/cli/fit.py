@@ -133,23 +133,24 @@ def fit(
     from l2x.explainer import Explainer
     from l2x.features.columns import Columns
     from l2x.files.answers import read_answers
-    from l2x.files.tables import Table, read_training_rows
+    from l2x.files.pipes import opened
+    from l2x.files.tables import read_training_rows
     from l2x.foundations.atomic import check_writable
 
     _check_usage(data, features, column, value, paper=paper)
     if responses is not None and journal is not None:
         raise typer.BadParameter("the answers are in --responses already.", param_hint="--journal")
     # Whatever can be wrong is found before the model is asked anything.
-    table = Table(data)
-    check_writable(output, inputs={"DATA": data, "MODEL": Path(model)})
-    if journal is not None:
-        check_writable(journal, inputs={"DATA": data, "FILE": output})
-    answers = None if responses is None else read_answers(responses, rows=rows, seed=seed)
-    black_box = load_black_box(model)
-    view, drop = _view(features), drop or []
-    frame = read_training_rows(
-        table, view or Columns(), known=black_box.columns, rows=rows, seed=seed, drop=drop, column=column
-    )
+    with opened(data) as (table, _):
+        check_writable(output, inputs={"DATA": data, "MODEL": Path(model)})
+        if journal is not None:
+            check_writable(journal, inputs={"DATA": data, "FILE": output})
+        answers = None if responses is None else read_answers(responses, rows=rows, seed=seed)
+        black_box = load_black_box(model)
+        view, drop = _view(features), drop or []
+        frame = read_training_rows(
+            table, view or Columns(), known=black_box.columns, rows=rows, seed=seed, drop=drop, column=column
+        )
     if not quiet and features is FeaturesChoice.columns:
         note_ignored([name for name in table.columns if name not in [*frame, *drop]], "the model")
     options: dict[str, Any] = {"sees_answer": sees_answer, "queries": queries}

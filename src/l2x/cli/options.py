@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+# Standard input as DATA, standard output as OUT.
+STANDARD = Path("-")
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -22,7 +25,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A .csv or .parquet file with a header, or a .txt file with one text per line.",
+        help="A .csv or .parquet file with a header, a .txt file with one text per line, or - for standard "
+        "input: CSV or JSON lines.",
         show_default=False,
     ),
 ]
@@ -30,8 +34,8 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A .csv or .parquet file with a header, or a .txt file with one text per line; with "
-        "--engine ray also a folder of .parquet files, or an address such as `s3://bucket/folder`.",
+        help="A .csv or .parquet file with a header, a .txt file with one text per line, or - for standard "
+        "input: CSV or JSON lines; with --engine ray also a folder of .parquet files, or an address such as `s3://bucket/folder`.",
         show_default=False,
     ),
 ]
@@ -65,4 +69,4 @@ OtherK = Annotated[
     int | None, typer.Option("--k", help="How many features to select; by default as many as in fitting.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing unless something fails.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed and data give the same result.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed and data give the same result.")]

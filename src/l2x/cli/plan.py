@@ -23,5 +23,7 @@ def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool
         return plan
     if plan == TrainingPlan(progress=progress):
         return TrainingPlan.quick(progress=progress)
-    shorter = plan.with_steps(value=plan.value.steps // 10, selector=plan.selector.steps // 10)
+    shorter = plan.with_steps(
+        value=max(1, plan.value.steps // 10), selector=max(1, plan.selector.steps // 10)
+    )
     return replace(shorter, evaluations=min(plan.evaluations, 10))

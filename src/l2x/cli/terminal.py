@@ -26,6 +26,15 @@ MARKS = ("bold white on #2f6db5", "white on #5585bd", "black on #b9d0ec")
 class Commands(TyperGroup):
     """Turns every command's failure into one sentence on standard error and an exit code, no traceback."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return plain_flags(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _with_plain_flags(command)
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         debug = bool(ctx.params.get("debug"))
         with _short_warnings(), _tidy_termination():
@@ -44,6 +53,22 @@ class Commands(TyperGroup):
                     traceback.print_exc()
                 say("error:", _sentence(error), style="bold red")
                 raise typer.Exit(1) from None
+
+
+def plain_flags(params: list[Any]) -> list[Any]:
+    """Options without a value, such as --quiet, are not "<bool>" to a reader of --help."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+def _with_plain_flags(command: Any) -> None:
+    """For a command and all below it; also for --help, which is not among its own parameters."""
+    listed = command.get_params
+    command.get_params = lambda ctx: plain_flags(listed(ctx))
+    for inner in getattr(command, "commands", {}).values():
+        _with_plain_flags(inner)
 
 
 def say(label: str, message: str, *, style: str) -> None:
@@ -98,6 +123,7 @@ def _short_warnings() -> Iterator[None]:
         say("warning:", str(message), style="bold yellow")
 
     with warnings.catch_warnings():
+        warnings.filterwarnings("default", module=r"l2x\.cli")  # addressed to whoever runs the command
         warnings.showwarning = show
         yield
 

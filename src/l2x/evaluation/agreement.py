@@ -6,15 +6,16 @@ the library is made of them, `posthoc_accuracy` and `posthoc_r2` as plain means.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError
+from l2x.evaluation.chance import random_selections
 from l2x.explanation import Explanation
-from l2x.features.fitted import fitted_view
+from l2x.features.fitted import fitted_view, selectable_units
 from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
 
@@ -30,6 +31,14 @@ def squared_errors(guesses: Array, answers: Array) -> tuple[Array, Array]:
     their means is R²."""
     error = np.square(guesses - answers).sum(axis=1)
     return np.asarray(error), np.asarray(np.square(answers - answers.mean(axis=0)).sum(axis=1))
+
+
+def losses(guesses: Array, answers: Array, *, classes: bool) -> Array:
+    """(n,) numbers whose mean is one minus the accuracy, or one minus R²; NaN where answers do not vary."""
+    if classes:
+        return 1.0 - same_class(guesses, answers)
+    error, spread = squared_errors(guesses, answers)
+    return np.asarray(1 - r2(error, spread.mean()))
 
 
 def r2(error: Any, spread: Any) -> Any:
@@ -77,6 +86,55 @@ def posthoc_r2(
     NaN if the model's answers do not vary.
     """
     whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
+    error, spread = squared_errors(part, whole)
+    return float(r2(error.mean(), spread.mean()))
+
+
+class Score(float):
+    """A post-hoc accuracy or R² that prints with what random features, as many, and all others keep.
+
+    >>> Score(0.96, chance=0.78, complement=0.91)
+    0.960 (random features 0.780, all but these 0.910)
+    """
+
+    chance: float
+    complement: float
+
+    def __new__(cls, value: float, *, chance: float, complement: float) -> Self:
+        score = super().__new__(cls, value)
+        score.chance, score.complement = chance, complement
+        return score
+
+    def __repr__(self) -> str:
+        return f"{self:.3f} (random features {self.chance:.3f}, all but these {self.complement:.3f})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _score, (float(self), self.chance, self.complement)
+
+
+def _score(value: float, chance: float, complement: float) -> Score:
+    return Score(value, chance=chance, complement=complement)
+
+
+def scored(model: Any, X: Any, explanation: Explanation) -> Score:
+    """The post-hoc accuracy of an explanation, or its R² for a model of means, with chance and complement
+    beside it."""
+    black_box, view = as_black_box(model), fitted_view(explanation.view, X)
+    X = view.check(X)
+    whole = ask(black_box, view, X, progress=False)
+    found = selectable_units(view, X)
+    everything = np.ones_like(explanation.mask) if found is None else found
+    chance = random_selections(explanation.mask, everything, seed=0)
+    masks = (explanation.mask, chance, everything & ~explanation.mask)
+    value, random, complement = (
+        _kept(masked_answers(black_box, view, X, mask), whole, black_box) for mask in masks
+    )
+    return Score(value, chance=random, complement=complement)
+
+
+def _kept(part: Array, whole: Array, black_box: BlackBox) -> float:
+    if black_box.task != "regression":
+        return float(same_class(part, whole).mean())
     error, spread = squared_errors(part, whole)
     return float(r2(error.mean(), spread.mean()))
 

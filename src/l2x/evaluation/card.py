@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from l2x.evaluation.bootstrap import Estimate
-from l2x.evaluation.verdict import Finding
+from l2x.evaluation.verdict import Fidelity, Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +73,9 @@ class ReportCard:
     task, rows, features, k : what was measured, on how many rows
     finding : "encodes", "none" (no encoding found), "uncertain" (too few rows, or too weak a judge, to tell)
         or "unchecked" (a brief card)
-    verdict : the same in a sentence
+    fidelity : "faithful", "chance" (the model keeps no more with the selection than with random features) or
+        "undecided"
+    verdict : both in a sentence each
     parts : fidelity, judge, encoding, information, stability, truth (where it is known), cost; a brief card
         has fidelity, judge, information
     curve : (k, bits captured) pairs, with intervals
@@ -85,6 +87,7 @@ class ReportCard:
     features: int
     k: int
     finding: Finding
+    fidelity: Fidelity
     verdict: str
     parts: Sequence[Part]
     curve: Sequence[tuple[int, Estimate]] = ()
@@ -93,6 +96,13 @@ class ReportCard:
     def encodes(self) -> bool:
         """Whether the choice of features was found to encode the answer."""
         return self.finding == "encodes"
+
+    @property
+    def tone(self) -> Literal["good", "bad", "unsure"]:
+        """Of the verdict: bad if either half is, good if both are."""
+        if self.encodes or self.fidelity == "chance":
+            return "bad"
+        return "good" if self.finding == "none" and self.fidelity == "faithful" else "unsure"
 
     def __getitem__(self, key: str) -> Part:
         """A part by its key: `card["fidelity"]`."""
@@ -126,13 +136,13 @@ class ReportCard:
             for entry in part.entries:
                 table.add_row(Text(f"  {entry.label}"), Text(entry.text), Text(entry.meaning))
         yield table
-        colour = {"encodes": "red", "none": "green"}.get(self.finding, "yellow")
+        colour = {"bad": "red", "good": "green", "unsure": "yellow"}[self.tone]
         yield Text(f"\n{self.verdict}", style=f"bold {colour}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python, for JSON: {"parts": {part: {key: {"value", "low", "high"}}}, "finding", ...}; None
         where a number does not exist."""
-        plain = ("name", "task", "rows", "features", "k", "finding", "verdict")
+        plain = ("name", "task", "rows", "features", "k", "finding", "fidelity", "verdict")
         parts = {part.key: {e.key: e.estimate.to_dict() for e in part.entries} for part in self.parts}
         curve = [{"k": k, **estimate.to_dict()} for k, estimate in self.curve]
         return {name: getattr(self, name) for name in plain} | {"parts": parts, "curve": curve}

@@ -13,7 +13,7 @@ import numpy as np
 from l2x.blackbox import BlackBox
 from l2x.conditional import Conditional, FittedQ
 from l2x.errors import InputError
-from l2x.evaluation.agreement import r2, same_class, squared_errors
+from l2x.evaluation.agreement import losses, r2, same_class, squared_errors
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.chance import random_selections
 from l2x.evaluation.information import BITS, log_informed, log_uninformed
@@ -131,6 +131,11 @@ class Evidence:
         if self.classifies:
             return boot.mean(same_class(guesses, answers))
         return boot.of_means(r2, *squared_errors(guesses, answers))
+
+    def losses(self, guesses: Array) -> Array:
+        """(n,) of which `agreement` is one minus the mean: 1 where the class is another, or squared errors in
+        units of the answers' variance; NaN where these do not vary."""
+        return losses(guesses, self.answers, classes=self.classifies)
 
     @cached_property
     def selectable(self) -> Array:

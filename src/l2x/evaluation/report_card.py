@@ -14,7 +14,7 @@ from l2x.errors import InputError
 from l2x.evaluation.card import ReportCard
 from l2x.evaluation.evidence import Evidence, Subject, subject_of
 from l2x.evaluation.judge import fit_judge
-from l2x.evaluation.parts import information_curve, measured_parts
+from l2x.evaluation.parts import fidelity_verdict, information_curve, measured_parts
 from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view
 from l2x.foundations.arrays import Array
@@ -144,6 +144,7 @@ def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge:
 
 def _card(evidence: Evidence, *, brief: bool) -> ReportCard:
     parts, verdict = measured_parts(evidence, brief=brief)
+    fidelity, sentence = fidelity_verdict(evidence)
     return ReportCard(
         name=evidence.subject.name,
         task=str(evidence.black_box.task),
@@ -151,7 +152,8 @@ def _card(evidence: Evidence, *, brief: bool) -> ReportCard:
         features=evidence.view.d,
         k=evidence.explanation.k,
         finding=verdict.finding,
-        verdict=verdict.sentence,
+        fidelity=fidelity,
+        verdict=f"{verdict.sentence} {sentence}",
         parts=parts,
         curve=information_curve(evidence),
     )

@@ -10,6 +10,7 @@ import numpy as np
 from l2x.evaluation.bootstrap import Estimate
 
 Finding = Literal["encodes", "none", "uncertain", "unchecked"]
+Fidelity = Literal["faithful", "chance", "undecided"]
 
 # The largest share of I(X; Y) that the index set alone may carry. Chosen on development draws
 # (docs/report-card.md): our recipe was at 0.004, the weakest cheater at 0.096.
@@ -55,7 +56,9 @@ def verdict_on(share: Estimate, *, proven: bool, missed: float, rows: int) -> Ve
     """
     if np.isnan(share.value):
         return NO_INFORMATION
-    interval = f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
+    # A share cannot be negative; fitting noise can make its estimate so.
+    value, low, high = (max(0.0, number) for number in (share.value, share.low, share.high))
+    interval = f"{value:.1%} [{low:.1%}, {high:.1%}]"
     amount = f"{interval} of the information about the answer, beyond their values"
     if share.low > TOLERANCE and proven:
         advice = "High fidelity may come from this code; do not read these features as reasons."
@@ -80,3 +83,28 @@ def _doubt(share: Estimate, missed: float, rows: int) -> str:
         f". That neither exceeds the limit of {TOLERANCE:.0%} nor stays below it: measure on more rows, or "
         "fit the judge on more."
     )
+
+
+def fidelity_on(advantage: Estimate, kept: float, chance: float, complement: float) -> tuple[Fidelity, str]:
+    """Whether the model keeps more answers with the selection than with random features: a word for programs,
+    and a sentence for people.
+
+    Parameters
+    ----------
+    advantage : of the selection over random features, in shares of answers (or of the answers' variance)
+    kept, chance, complement : what the selection, random features and everything else keep
+    """
+    if np.isnan(advantage.value):
+        return "undecided", "Fidelity is undecided: the model's answers do not vary on these rows."
+    shown = f"by {advantage.value:+.3f} [{advantage.low:+.3f}, {advantage.high:+.3f}]"
+    figures = f"{kept:.3f} against {chance:.3f}"
+    rest = f", and everything but the selection keeps {complement:.3f}"
+    rest += ": more than it does." if complement > kept else "."
+    if advantage.low > 0:
+        word = "Faithful: the model keeps more with it than with random features"
+        return "faithful", f"{word} ({figures}, {shown}){rest}"
+    if advantage.high <= 0 or advantage.value <= 0:
+        word = "NO BETTER THAN CHANCE: the model keeps no more with it than with random features"
+        return "chance", f"{word} ({figures}, {shown}){rest}"
+    word = "Fidelity is undecided: on these rows it may be no better than random features"
+    return "undecided", f"{word} ({figures}, {shown}){rest} Measure on more rows."

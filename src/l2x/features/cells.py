@@ -46,7 +46,7 @@ class Cells:
 
     def numbers(self, X: Any, *, first_row: int = 0) -> Array:
         """(n, d) floats; NaN only where a column may miss. Errors count rows from `first_row`."""
-        matrix = self._of_array(X) if isinstance(X, np.ndarray) else self._of_frame(X)
+        matrix = self._of_array(X) if isinstance(X, np.ndarray) else self._of_frame(X, first_row)
         if np.isfinite(matrix.sum()):  # then every cell is: the usual case, without an array of booleans
             return matrix
         bad = ~np.isfinite(matrix)
@@ -110,7 +110,7 @@ class Cells:
                 matrix[:, c] = self._codes(X[:, c], c)
         return matrix
 
-    def _of_frame(self, X: Any) -> Array:
+    def _of_frame(self, X: Any, first_row: int) -> Array:
         if not self.levels and isinstance(X, pa.Table) and set(X.schema.types) == {pa.float64()}:
             # The streamed case: whole columns at once are several times faster than cell by cell.
             return np.stack([column.to_numpy() for column in X.columns]).T
@@ -118,7 +118,11 @@ class Cells:
         schema = list(frame.schema.items())
         for c, (name, dtype) in enumerate(schema):
             if c not in self.levels and is_categorical(name, dtype):
-                raise InputError(f"Column '{name}' is {dtype}, but the training rows had numbers there.")
+                row, cell = first_text(frame[:, c])
+                raise InputError(
+                    f"Row {first_row + row}, column '{name}' is {cell!r}, but the training rows had numbers "
+                    "there."
+                )
         if not self.levels and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for _, dtype in schema):
             try:
                 return np.asarray(frame.to_numpy(), dtype=np.float64)
@@ -163,6 +167,21 @@ class Cells:
         return [values[int(code)] if code >= 0 else None for code in numbers]
 
 
+def first_text(column: Any) -> tuple[int, Any]:
+    """The first cell of a column that is no number, and its row; the first of all where every one is."""
+    cells = list(column.to_list() if isinstance(column, nw.Series) else column)
+    texts = ((row, cell) for row, cell in enumerate(cells) if not _is_number(cell))
+    return next(texts, (0, cells[0] if cells else None))
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether a cell is missing, a number, or the text of one."""
+    try:
+        return cell is None or (not isinstance(cell, bool) and isinstance(float(cell), float))
+    except (TypeError, ValueError):
+        return False
+
+
 def _levels(X: Any, c: int, name: str, most: int) -> Levels:
     column = X[:, c] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[:, c]
     cells = arrow_cells(column)
@@ -172,8 +191,16 @@ def _levels(X: Any, c: int, name: str, most: int) -> Levels:
         raise not_taken(name, getattr(cells.type, "extension_name", cells.type))
     levels = Levels.of(cells, most)
     if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
+        texts = sum(not _is_number(value) for value in levels.values)
+        if 0 < texts < len(levels.values) // 2:
+            row, cell = first_text(column)
+            raise InputError(
+                f"Row {row}, column '{name}' is {cell!r}, and most others there are numbers: correct it, or "
+                "leave it empty if it is missing."
+            )
         raise InputError(
             f"Column '{name}' is another category in each of the {len(cells):,} rows: an identifier "
-            "explains nothing; drop it, or turn it into numbers."
+            "explains nothing; drop it, or turn it into numbers. To explain the words of texts, pass that "
+            "column alone and features=l2x.Words()."
         )
     return levels

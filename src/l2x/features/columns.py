@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from l2x.errors import InputError, some
+from l2x.errors import ArtifactError, InputError, some
 from l2x.features.categories import Levels
 from l2x.features.cells import Cells
 from l2x.features.frames import column_index, is_categorical, native
@@ -81,11 +81,14 @@ class Columns(View):
     def fit(self, X: Any) -> Self:
         self._check_options()
         X = native(X)
+        if not len(X):
+            raise InputError("The table is empty: it has no rows.")
         self._set_names(*self._names_of(X))
         missing = self.missing == "allow" or (self.missing == "auto" and not isinstance(X, np.ndarray))
         self.cells_, matrix = Cells.of(
             X, self.column_names_, self._categorical(X), most=self.max_categories, missing=missing
         )
+        self._set_empty(np.flatnonzero(np.isnan(matrix).all(axis=0)).tolist())
         rng = np.random.default_rng(0)
         self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
         sample = matrix[rng.choice(len(matrix), min(len(matrix), QUANTILE_ROWS), replace=False)]
@@ -95,15 +98,15 @@ class Columns(View):
         return self
 
     def check(self, X: Any) -> Any:
-        if isinstance(X, pa.Table) and len(X) and X.column_names == self.column_names_:
+        if isinstance(X, pa.Table) and X.column_names == self.column_names_:
             return X  # the streamed case, without the time that narwhals takes
         X = native(X)
         if not isinstance(X, np.ndarray) and (self.has_names_ or self._has_my_names(X)):
             return self._in_order(X)
         if X.shape[1] != len(self.column_names_):
             raise InputError(
-                f"The table has {X.shape[1]} columns, but the explainer was fitted on "
-                f"{len(self.column_names_)}: {some(self.column_names_)}."
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{len(self.column_names_)} features as input: {some(self.column_names_)}."
             )
         return X
 
@@ -132,6 +135,10 @@ class Columns(View):
         # A missing number is all zeros but for its own slot.
         masked = self._piecewise(numbers.nan_to_num(0.0), selected * ~numbers.isnan())
         return torch.cat([masked, inputs.slots(x) * mask[:, inputs.slot_columns()]], dim=1)
+
+    def selectable(self, x: Tensor) -> Tensor | None:
+        """All but columns, or groups of them, that were missing in every training row: they say nothing."""
+        return None if self.empty_ is None else (~self.empty_).to(x.device).expand(len(x), -1)
 
     def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
         if mask is None:
@@ -185,17 +192,31 @@ class Columns(View):
             "has_names": self.has_names_,
             "levels": levels,
             "gaps": self.cells_.gaps,
+            "empty": self.empty_columns_,
         }
         return learned, vars(self.scaling_) | {"background": self.background_, "edges": self.edges_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        self._check_options()
         self._set_names(list(learned["names"]), bool(learned["has_names"]))
+        self._check_shapes(arrays, categories=len(learned["levels"]))
         levels = {int(c): Levels(*level) for c, level in learned["levels"].items()}
         self.cells_ = Cells(self.column_names_, levels, learned["gaps"])
+        self._set_empty(learned.get("empty", []))  # which older files do not have
         self.scaling_ = Scaling(arrays["mean"], arrays["centre"], arrays["scale"])
         self.background_ = arrays["background"]
         self._set_edges(arrays["edges"])
         return self
+
+    def _check_shapes(self, arrays: dict[str, Array], *, categories: int) -> None:
+        """What a file declares must be what it holds, before networks of that size are built."""
+        columns = len(self.column_names_)
+        expected: dict[str, tuple[int, ...]] = {name: (columns,) for name in ("mean", "centre", "scale")}
+        expected |= {"background": (len(arrays["background"]), columns)}
+        expected |= {"edges": (self.bins + 1, columns - categories)}
+        for name, shape in expected.items():
+            if arrays[name].shape != shape:
+                raise ArtifactError(f"view.{name} has the shape {arrays[name].shape}; expected {shape}.")
 
     def _set_names(self, columns: list[str], known: bool) -> None:
         """The columns' names, whether a frame brought them, and the features that the columns make up."""
@@ -204,6 +225,19 @@ class Columns(View):
         self.group_: Array | None = None  # (columns,) the feature of each column
         if self.groups:
             self.names_, self.group_ = grouped(columns, self.groups)
+
+    def _set_empty(self, columns: list[int]) -> None:
+        """Columns without a single training value, and the features that consist of such columns alone."""
+        self.empty_columns_ = columns
+        self.empty_: Tensor | None = None  # (d,)
+        if columns:
+            filled = np.ones(len(self.column_names_), dtype=bool)
+            filled[columns] = False
+            owner = np.arange(self.d) if self.group_ is None else self.group_
+            empty = np.bincount(owner, weights=filled, minlength=self.d) == 0
+            if empty.all():
+                raise InputError("Every cell of the table is missing: there is nothing to explain with.")
+            self.empty_ = torch.from_numpy(empty) if empty.any() else None
 
     def _check_options(self) -> None:
         if self.removal not in ("mean", "zero", "resample"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
+from narwhals.exceptions import DuplicateError
 
 from l2x.errors import InputError, some
 from l2x.foundations.arrays import Array
@@ -16,7 +18,7 @@ CATEGORICAL = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object)
 
 
 def native(X: Any) -> Any:
-    """X as a two-dimensional numeric array or a data frame."""
+    """X as a two-dimensional numeric array or a data frame; it may have no rows."""
     if hasattr(X, "detach"):
         X = X.detach().cpu().numpy()
     if isinstance(X, np.ndarray | list | tuple):
@@ -25,16 +27,21 @@ def native(X: Any) -> Any:
         raise InputError("A sparse table is not supported; pass X.toarray().")
     try:
         frame = nw.from_native(X, eager_only=True)
+        shape = len(frame), len(frame.columns)
+    except DuplicateError as error:
+        raise _named_twice(X) from error
     except TypeError as error:
         if hasattr(X, "__array__"):
             return _array(X)
+        lazy = isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
+        hint = "; pass X.collect()" if lazy else ""
         raise InputError(
-            f"Expected an array or a pandas, polars or pyarrow table, got {type(X).__name__}."
+            f"Expected an array or a pandas, polars or pyarrow table, got {type(X).__name__}{hint}."
         ) from error
     if not isinstance(frame, nw.DataFrame):
         raise InputError(f"Expected a table, got {type(X).__name__}.")
-    if len(frame) == 0 or len(frame.columns) == 0:
-        raise InputError(f"The table is empty: {len(frame)} rows, {len(frame.columns)} columns.")
+    if not shape[1]:
+        raise _no_columns(shape)
     if nested := [name for name in frame.columns if isinstance(name, tuple)]:
         raise InputError(
             f"The table's columns have names in several levels, such as {nested[0]}; give each one name: "
@@ -45,21 +52,51 @@ def native(X: Any) -> Any:
 
 def _array(X: Any) -> Array:
     """X as a two-dimensional array of numbers."""
+    array = None
     try:
         array = np.asarray(X)
         array = array if array.dtype.kind in "fiubc" else array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"The table holds values that are not numbers: {error}. Texts need a data frame."
-        ) from error
+        raise _no_numbers(array, error) from error
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: the table holds complex numbers.")
     if array.ndim != 2:
-        hint = " For one row pass x[None, :]." if array.ndim == 1 else ""
+        hint = {
+            1: " Reshape your data: for one row pass x[None, :].",
+            3: " For images pass features=l2x.Patches(size=4).",
+            4: " For images pass features=l2x.Patches(size=4).",
+        }.get(array.ndim, "")
         raise InputError(f"Expected a table (rows, columns), got an array of shape {array.shape}.{hint}")
-    if 0 in array.shape:
-        raise InputError(f"The table is empty: shape {array.shape}.")
+    if not array.shape[1]:
+        raise _no_columns(array.shape)
     return array
+
+
+def _no_columns(shape: tuple[int, ...]) -> InputError:
+    return InputError(f"The table is empty: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+
+
+def _named_twice(X: Any) -> InputError:
+    names = [str(name) for name in getattr(X, "column_names", X.columns)]  # the first is pyarrow's
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    return InputError(
+        f"The table has more than one column named {some(list(map(repr, twice)))}; rename or drop them, so "
+        "that each name stands for one column."
+    )
+
+
+def _no_numbers(array: Array | None, error: Exception) -> InputError:
+    """Texts, or a table with cells that are not numbers."""
+    if array is not None and array.ndim == 1 and all(isinstance(text, str) for text in array.tolist()):
+        return InputError(
+            f"X holds texts, such as {str(array[0])!r}: to explain words or sentences pass "
+            "features=l2x.Words() or features=l2x.Sentences(); a table with columns of texts must be a data "
+            "frame."
+        )
+    return InputError(
+        f"The table holds values that are not numbers: {error}. A table with columns of texts must be a data "
+        "frame."
+    )
 
 
 def column_index(column: str | int, names: Sequence[str | int], asked_by: str) -> int:
@@ -83,6 +120,11 @@ def is_categorical(name: str, dtype: Any) -> bool:
 
 def not_taken(name: str, kind: Any) -> InputError:
     """The error for a column of dates, lists and the like."""
+    if isinstance(kind, nw.Unknown):
+        return InputError(
+            f"Column '{name}' is of a type that Columns does not read; turn it into numbers or text, or drop "
+            "it. Sparse columns of pandas: X.sparse.to_dense()."
+        )
     return InputError(
         f"Column '{name}' is {kind}; Columns takes numbers and categories. "
         "Turn it into numbers or text, or drop it."

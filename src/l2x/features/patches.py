@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from torch import Tensor, nn
 
-from l2x.errors import InputError
-from l2x.features.view import View, as_tensor, is_positive
+from l2x.errors import ArtifactError, InputError
+from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
+from l2x.foundations.numbers import is_whole
 from l2x.networks.patches import RECIPES, PatchPredictor, PatchSelector, upsample
 from l2x.networks.recipe import Networks, Recipes
 
@@ -53,6 +54,8 @@ class Patches(View):
     def fit(self, X: Any) -> Self:
         self._check_options()
         X = _images(X)
+        if not len(X):
+            raise InputError(f"There are no images: shape {X.shape}.")
         _check_finite(X, first_row=0)
         self._set_shape(tuple(int(length) for length in X.shape[1:]))
         self.scale_ = 255.0 if X.dtype == np.uint8 else float(np.abs(X).max()) or 1.0
@@ -115,7 +118,11 @@ class Patches(View):
         return {"image_shape": list(self.image_shape_), "scale": self.scale_}, {"mean": self.mean_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        self._set_shape(tuple(learned["image_shape"]))
+        self._check_options()
+        shape = tuple(learned["image_shape"])
+        if arrays["mean"].shape != shape:  # before anything of that size is made
+            raise ArtifactError(f"The mean image has shape {arrays['mean'].shape}, the images {shape}.")
+        self._set_shape(shape)
         self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
         return self
 
@@ -133,7 +140,7 @@ class Patches(View):
         self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
 
     def _check_options(self) -> None:
-        if not is_positive(self.size):
+        if not is_whole(self.size):
             raise InputError(f"size is {self.size!r}; a patch needs a whole number of pixels, such as 4.")
         if self.removal not in ("zero", "mean", "blur"):
             raise InputError(f"removal is {self.removal!r}; choose 'zero', 'mean' or 'blur'.")
@@ -171,8 +178,8 @@ def _images(X: Any) -> Array:
         raise InputError(
             f"Expected images (n, h, w) or (n, channels, h, w), got an array of shape {array.shape}.{hint}"
         )
-    if 0 in array.shape:
-        raise InputError(f"There are no images: shape {array.shape}.")
+    if 0 in array.shape[1:]:
+        raise InputError(f"The images have no pixels: shape {array.shape}.")
     if array.ndim == 4 and array.shape[-1] <= 4 < array.shape[1]:
         raise InputError(
             f"The images have shape {array.shape[1:]}: channels come first here; "

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from l2x.errors import InputError, require
 from l2x.features.texts import TextView, Tokens
-from l2x.features.view import is_positive
 from l2x.features.vocabulary import PAD, without_tags
+from l2x.foundations.numbers import is_whole
 from l2x.networks.recipe import Networks, Recipes
 from l2x.networks.sentences import RECIPES, SentencePredictor, sentence_selector
 
@@ -86,7 +86,7 @@ class Sentences(TextView):
 
     def _check_options(self) -> None:
         super()._check_options()
-        if not is_positive(self.words):
+        if not is_whole(self.words):
             raise InputError(
                 f"words is {self.words!r}; give a whole number of words per sentence, such as 50."
             )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from l2x.errors import InputError
-from l2x.features.view import View, is_positive
+from l2x.features.view import View
 from l2x.features.vocabulary import (
     PAD,
     SPECIAL,
@@ -25,9 +25,13 @@ from l2x.features.vocabulary import (
 )  # fmt: skip
 from l2x.features.wordvectors import Vectors, vectors_of
 from l2x.foundations.arrays import Array, batches
+from l2x.foundations.numbers import is_whole
 
 Reads = Literal["text", "ids"]
 Removal = Literal["drop", "replace"]
+
+# Words or sentences of one text; more are a mistake, or a forged file that would fill the memory.
+LONGEST = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class TextView(View):
     def fit(self, X: Any) -> Self:
         self._check_options()
         texts = as_list(X)
+        if not texts:
+            raise InputError("There are no texts.")
         if isinstance(self.vocabulary, int):
             plain = map(without_tags, texts)
             vocabulary = learn_vocabulary(plain, self.vocabulary, lowercase=self.lowercase)
@@ -184,6 +190,7 @@ class TextView(View):
         return {"vocabulary": self.vocabulary_, "width": self.width_}, {}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        self._check_options()
         return self._know(list(learned["vocabulary"]), width=learned.get("width"))
 
     def saved_options(self) -> dict[str, Any]:
@@ -195,8 +202,12 @@ class TextView(View):
         return type(self)(**self.get_params(deep=False))
 
     def _check_options(self) -> None:
-        if not is_positive(self.length):
+        if not is_whole(self.length):
             raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
+        if self.length > LONGEST:
+            raise InputError(
+                f"length is {self.length:,} {self.unit}s, each one a feature; {LONGEST:,} are the most."
+            )
         words = self.vocabulary
         listed = isinstance(words, Iterable) and not isinstance(words, str)
         if not listed and not (isinstance(words, int) and words >= 3):
@@ -224,8 +235,6 @@ def as_list(X: Any) -> list[str]:
             )
         given = given[given.columns[0]]
     texts = given.to_list() if isinstance(given, nw.Series) else _listed(given)
-    if not texts:
-        raise InputError("There are no texts.")
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"Text {row} is {text!r} ({type(text).__name__}), not a string.")

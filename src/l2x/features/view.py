@@ -10,7 +10,6 @@ A new kind of input is one file here and one in networks/: examples/new_view.py 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
+from l2x.foundations.numbers import is_whole
 from l2x.foundations.registry import Registered
 from l2x.networks.recipe import Networks, Recipes
 
@@ -103,14 +103,9 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
         """The inverse of `state`."""
 
 
-def is_positive(number: Any) -> bool:
-    """Whether this is a whole number above zero."""
-    return isinstance(number, Integral) and not isinstance(number, bool) and int(number) > 0
-
-
 def checked_k(view: View, k: Any) -> int:
     """k, if the view has this many features."""
-    if not is_positive(k) or k > view.d:
+    if not is_whole(k) or k > view.d:
         raise InputError(
             f"k = {k!r} but there are {view.d} features; choose a whole number between 1 and {view.d}."
         )

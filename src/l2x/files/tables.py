@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +34,7 @@ BATCH_CELLS = 1 << 20
 TEXT_ROWS = 4096
 # Bytes of CSV parsed at a time; pyarrow guesses the columns' types from the first block.
 CSV_BLOCK = 4 << 20
+BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+): invalid value (.*)")
 # Bytes of each Parquet column read at a time.
 PARQUET_BUFFER = 1 << 16
 
@@ -55,6 +58,8 @@ class Table:
             raise InputError(f"'{path}' is a folder; give one .csv, .parquet or .txt file.")
         self.rows: int | None = None
         self._source: Any = None
+        if self.format != "parquet":
+            _check_encoding(path)
         with _reading(path):
             if self.format != "parquet":
                 with pa.csv.open_csv(path, **_csv_options(self.format)) as reader:
@@ -311,9 +316,41 @@ def _with_gaps(batch: pa.RecordBatch, gaps: Mapping[str, pa.Array]) -> pa.Record
     return batch
 
 
+def _check_encoding(path: Path) -> None:
+    """Texts are UTF-8. UTF-16 begins with a mark, or has zero bytes, which no text in UTF-8 has."""
+    with _reading(path), path.open("rb") as file:
+        start = file.read(1024)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
+        raise _not_utf8(path, "UTF-16")
+
+
+def _not_utf8(path: Path, encoding: str) -> InputError:
+    return InputError(
+        f"'{path}' is not UTF-8 (perhaps {encoding}); convert it first: "
+        f"iconv -f {encoding} -t UTF-8 '{path}' > converted{path.suffix}"
+    )
+
+
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, "LATIN1") from error
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"Cannot read '{path}': {error}") from error
+        if "invalid UTF8" in str(error):
+            raise _not_utf8(path, "LATIN1") from error
+        raise InputError(f"Cannot read '{path}': {_with_place(str(error))}") from error
+
+
+def _with_place(message: str) -> str:
+    """pyarrow's words for a cell that is not of its column's type, in a form that says where it is and what
+    to do; any other message as it is."""
+    found = BAD_CELL.search(message)
+    if found is None:
+        return message
+    column, row, kind, cell = found.groups()
+    return (
+        f"the cell in line {row}, column {int(column) + 1} is {cell}, which is not of the type of the column "
+        f"({kind}); correct it, or leave it empty if it is missing."
+    )

@@ -28,7 +28,7 @@ def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Write]:
 
     Until then it is a temporary file in `folder`, which must be on the same disk; by default beside `path`.
     """
-    writer = _csv_writer if format_of(path) == "csv" else _parquet_writer
+    writer = csv_writer if format_of(path) == "csv" else _parquet_writer
     with replacing(path, folder=folder) as file, writer(file) as write:
         yield write
 
@@ -81,7 +81,8 @@ def _open_parquet(file: IO[bytes], schema: pa.Schema) -> pa.parquet.ParquetWrite
 
 
 @contextmanager
-def _csv_writer(file: IO[bytes]) -> Iterator[Write]:
+def csv_writer(file: IO[bytes]) -> Iterator[Write]:
+    """Writes batches as CSV, with a header."""
     header_written = False
 
     def write(batch: pa.RecordBatch) -> None:

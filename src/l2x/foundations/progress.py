@@ -10,6 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 from rich.progress import TimeRemainingColumn as TimeLeft
 
+# Columns that a line with the whole bar takes.
+WIDE = 100
+
 Advance = Callable[[float, str], None]
 
 
@@ -27,13 +30,15 @@ def progress_bar(label: str, total: float, *, done: float = 0, visible: bool = T
     the time left.
     """
     share = MofNCompleteColumn() if isinstance(total, int) else TaskProgressColumn()
+    console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description:<22}"),
-        BarColumn(bar_width=24),
+        # The note is worth more than the bar where a line has no room for both.
+        BarColumn(bar_width=24 if console.width >= WIDE else 8),
         share,
         TimeLeft(elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
+        console=console,
         disable=not visible,
     )
     begun: Any = done  # rich says int, and takes any number

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from l2x.evaluation.bootstrap import Estimate
 from l2x.evaluation.card import FINDING_NAMES, Part, ReportCard
-from l2x.evaluation.verdict import Finding
-from l2x.plots.report import Section, Tone, render_report
+from l2x.plots.report import Section, render_report
 from l2x.plots.sizes import draw_curve
 from l2x.plots.style import ACCENT, SECOND, SOFT, THIRD, label_rows, new_figure, note, saved, style
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TONES: dict[Finding, Tone] = {"none": "good", "encodes": "bad"}  # all others are "unsure"
 # What is set large at the top of the page: part, key, and what it says.
 FACTS = (
     ("judge", "selection", "independent judge: the model's answer from the selection"),
@@ -30,7 +28,7 @@ def card_page(card: ReportCard) -> str:
     """One self-contained page."""
     known = _estimates(card)
     facts = [(_percent(known[part, key]), meaning) for part, key, meaning in FACTS if (part, key) in known]
-    verdict = card.verdict, TONES.get(card.finding, "unsure")
+    verdict = card.verdict, card.tone
     opening = Section("", verdict=verdict, facts=facts, figures=[plot_card(card)])
     return render_report(
         title=f"Report card: {card.name}",

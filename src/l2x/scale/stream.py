@@ -168,10 +168,22 @@ def explain_table(
     except (KeyboardInterrupt, WriteError) as stop:
         if not journal.folder.exists():
             raise
-        kept = f"{done:,} explained rows are kept in '{journal.folder}'; start the same again to resume."
+        kept = f"{done:,} explained rows are kept in '{journal.folder}'; run the same again to resume."
         raise type(stop)(f"{stop} {kept}".strip()) from stop
     warn_unseen(unseen)
     return done
+
+
+def explain_batches(
+    explain: BatchExplainer, table: Table, *, batch_rows: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The explanations of every row, a batch at a time, for a reader that takes them as they come."""
+    unseen: Counter[str] = Counter()
+    for batch in explain.batches(table, batch_rows):
+        result, new = explain.explained(batch)
+        unseen.update(new)
+        yield result
+    warn_unseen(unseen)
 
 
 def _side_by_side(

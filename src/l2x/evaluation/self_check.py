@@ -1,0 +1,289 @@
+"""The self-check at the end of `fit`: on held-out rows, does the selection keep more than chance would?
+
+Four selections are compared, by what the model says of them and by what q says: the explainer's own,
+everything but it, random features of the same number, and the best single subset for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+
+from l2x.conditional import FittedQ, MixedQ, ModelQ, NetworkQ
+from l2x.data import TrainingRows
+from l2x.errors import BlackBoxError
+from l2x.evaluation.agreement import losses, masked_answers
+from l2x.evaluation.bootstrap import Estimate
+from l2x.evaluation.chance import random_selections
+from l2x.explanation import Explanation, own_names
+from l2x.features.fitted import selectable_units
+from l2x.foundations.arrays import Array, batches
+from l2x.likelihood import Gaussian
+
+if TYPE_CHECKING:
+    from l2x.explainer import Explainer
+
+# At most this many held-out rows, each with this many random selections; fewer where the model is slow.
+CHECK_ROWS = 1000
+DRAWS = 5
+QUESTIONS = 3 + DRAWS  # for each row
+# Seconds that the model may take, by the time that labelling took.
+CHECK_SECONDS = 10.0
+# Below this nothing is concluded.
+FEWEST_ROWS = 10
+# One-sided 90 %: a selection at chance is let through one time in ten.
+CONFIDENCE = 1.2816
+# Rows that the search for one subset for all may put through q in all, and at least for each subset.
+SEARCH_ROWS, SEARCH_LEAST, SEARCH_MOST = 100_000, 20, 300
+
+Guess = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How much of the model's answers each selection keeps: the share of rows with the same class, or R².
+
+    one_subset : None where features have no meaning across rows, such as the words of texts
+    over_chance, over_complement : what the selection keeps more, with an 80 % interval
+    """
+
+    selection: float
+    complement: float
+    random: float
+    one_subset: float | None
+    over_chance: Estimate
+    over_complement: Estimate
+
+    @property
+    def beats_chance(self) -> bool:
+        return self.over_chance.low > 0
+
+    @property
+    def complement_keeps_more(self) -> bool:
+        return self.over_complement.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python, for JSON."""
+        return {name: v.to_dict() if isinstance(v, Estimate) else v for name, v in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        values: dict[str, Any] = {
+            name: Estimate(**v) if isinstance(v, Mapping) else v for name, v in saved.items()
+        }
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """What `fit` found out about itself.
+
+    Attributes
+    ----------
+    rows : held-out rows that it rests on
+    k, features : how many features of how many were selected
+    classes : the measure is the share of rows with the same class; R² of the answers otherwise
+    varies : whether the model's answers to training rows differ at all
+    by_model : None where the model was not asked: answers were brought, `queries=0`, or it failed
+    by_q : None where q is the model itself
+    """
+
+    rows: int
+    k: int
+    features: int
+    classes: bool
+    varies: bool
+    by_model: Kept | None = None
+    by_q: Kept | None = None
+
+    @property
+    def checked(self) -> bool:
+        """Whether there were enough rows, and something to select, to conclude anything."""
+        return self.varies and self.rows >= FEWEST_ROWS and self.k < self.features
+
+    @property
+    def sentence(self) -> str:
+        """One line: "keeps 96 % of the answers with 5 of 30 features; random 78 %, ..."."""
+        kept = self.by_model or self.by_q
+        if kept is None or not self.checked:
+            return f"not checked: {self._reason}"
+        parts = [f"random {self._text(kept.random)}", f"all but these {self._text(kept.complement)}"]
+        if kept.one_subset is not None:
+            parts.append(f"one subset for all {self._text(kept.one_subset)}")
+        who = "" if self.by_model else " by q"
+        what = "of the answers" if self.classes else "as R² of the answers"
+        return (
+            f"keeps {self._text(kept.selection)} {what}{who} with {self.k} of {self.features} features; "
+            f"{', '.join(parts)} ({self.rows:,} held-out rows)"
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know before relying on the explanations."""
+        if not self.varies:
+            return [
+                "The model says the same of every row: there is nothing to explain. Is it the right "
+                "model, and are these the inputs that it expects?"
+            ]
+        if not self.checked:
+            few = f"The explainer learned from too few rows to be checked: {self._reason}. Fit on more."
+            return [few] if self.rows < 2 else []
+        # The model's word decides, where it was asked: a q that was trained for a short time, or on few rows,
+        # is in doubt far too often (results/robustness.md). It is said beside the model's.
+        judges = {"the model": self.by_model, "q": self.by_q}
+        doubtful = {name: kept for name, kept in judges.items() if kept and not kept.beats_chance}
+        if "the model" in doubtful or (doubtful and self.by_model is None):
+            return [self._chance_warning(doubtful)]
+        if self.by_model and self.by_model.complement_keeps_more:
+            kept, rest = self._text(self.by_model.selection), self._text(self.by_model.complement)
+            return [
+                f"Everything but the selected features keeps more of the model's answers ({rest}) than they "
+                f"do ({kept}, {self.rows:,} held-out rows): the answers do not hang on {self.k} features, or "
+                "inputs with the rest removed are strange to the model. Try a larger k, or another removal "
+                "of the view."
+            ]
+        return []
+
+    def _chance_warning(self, doubtful: Mapping[str, Kept]) -> str:
+        figures = " and ".join(
+            f"by {name} {self._text(kept.selection)} against {self._text(kept.random)}"
+            for name, kept in doubtful.items()
+        )
+        advice = "another value (value='model', 'surrogate'), another removal of the view"
+        return (
+            f"The selection is not clearly better than {self.k} random features: {figures} of the answers "
+            f"are kept ({self.rows:,} held-out rows). Do not rely on these explanations. Try {advice}, a "
+            "larger k, or more rows."
+        )
+
+    @property
+    def _reason(self) -> str:
+        if not self.varies:
+            return "the model says the same of every row"
+        if self.k == self.features:
+            return "every feature is selected"
+        if self.rows < FEWEST_ROWS:
+            return f"{self.rows} held-out row{'s' * (self.rows != 1)}"
+        return "the model was not asked"
+
+    def _text(self, kept: float) -> str:
+        return f"{kept:.0%}".replace("%", " %") if self.classes else f"{kept:.2f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python, for JSON."""
+        return {name: v.to_dict() if isinstance(v, Kept) else v for name, v in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        values: dict[str, Any] = {
+            name: Kept.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
+        }
+        return cls(**values)
+
+
+def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: float) -> SelfCheck:
+    """Check a fitted explainer on the rows of X, checked by its view, that were held out; at most so many
+    questions are asked of the model."""
+    view, q, seed = explainer.features_, explainer.q_, explainer.seed
+    number, ask_model = _affordable_rows(data, questions)
+    held = data.held[torch.arange(number)]
+    raw = view.take(X, held.numbers)
+    answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
+    classes = not isinstance(q.likelihood, Gaussian) and len(set(answers.argmax(axis=1).tolist())) > 1
+    target = torch.cat([data.train.target, data.held.target]).cpu().numpy()  # one row cannot vary
+    varies = bool(np.ptp(target, axis=0).max() > 1e-6)
+    check = SelfCheck(number, data.k, view.d, classes, varies)
+    if not check.checked:
+        return check
+    told = answers if explainer.sees_answer else None
+    explanation = explainer.explain_quietly(raw, answers=told)
+    masks = _masks(explainer, explanation, raw, data, seed)
+
+    def measure(guess: Guess) -> Kept:
+        return _kept({name: np.mean([losses(guess(m), answers, classes=classes) for m in some], axis=0)
+                      for name, some in masks.items()})  # fmt: skip
+
+    if ask_model:
+        try:
+            by_model = measure(lambda mask: masked_answers(data.black_box, view, raw, mask))
+            check = replace(check, by_model=by_model)
+        except BlackBoxError:
+            pass  # it takes no masked inputs: q's word remains
+    if not isinstance(q.q, ModelQ):
+        check = replace(check, by_q=measure(lambda mask: q.predict(raw, mask)))
+    return check
+
+
+def _affordable_rows(data: TrainingRows, questions: float) -> tuple[int, bool]:
+    """As many of the held-out rows as the model may be asked about in time, each under all of its masks; and
+    where these are too few to conclude anything, as q may be, without the model."""
+    rows = min(len(data.held), CHECK_ROWS)
+    in_time = CHECK_SECONDS / max(data.seconds_per_row or 0.0, 1e-9)
+    affordable = min(in_time, questions) // QUESTIONS
+    return (rows, False) if affordable < FEWEST_ROWS else (int(min(rows, affordable)), True)
+
+
+def _masks(
+    explainer: Explainer, explanation: Explanation, raw: Any, data: TrainingRows, seed: int
+) -> dict[str, list[Array]]:
+    """By name, the selections to compare; of random ones several."""
+    own, view = explanation.mask, explainer.features_
+    selectable = selectable_units(view, raw)
+    allowed = np.ones_like(own) if selectable is None else selectable
+    masks = {
+        "selection": [own],
+        "complement": [allowed & ~own],
+        "random": [random_selections(own, allowed, seed=seed + draw) for draw in range(DRAWS)],
+    }
+    if own_names(explanation) is None:
+        masks["one_subset"] = [allowed & _one_subset(explainer.q_, own, data)]
+    return masks
+
+
+def _one_subset(q: FittedQ, own: Array, data: TrainingRows) -> Array:
+    """(d,) the best subset for all training rows, by q: greedy, one feature after the other. Where q is the
+    model, or there are too many to try, the features that are selected most often."""
+    d, k = own.shape[1], data.k
+    asked = q.q.surrogate if isinstance(q.q, MixedQ) else q.q
+    rows = min(SEARCH_MOST, len(data.train), SEARCH_ROWS // (k * d))
+    chosen: list[int] = []
+    if isinstance(asked, NetworkQ) and rows >= min(SEARCH_LEAST, len(data.train)):
+        some = data.train[torch.arange(rows)]
+        while len(chosen) < k:
+            left = [i for i in range(d) if i not in chosen]
+            masks = np.zeros((len(left), d), dtype=np.float32)
+            masks[:, chosen] = 1.0
+            masks[np.arange(len(left)), left] = 1.0
+            values = []
+            with torch.inference_mode():
+                for part in batches(len(left), max(1, SEARCH_ROWS // rows)):
+                    each = torch.from_numpy(masks[part])[:, None].expand(-1, rows, -1).to(some.x.device)
+                    values.append(asked.log_value(some, each).mean(dim=1).cpu())
+            chosen.append(left[int(torch.cat(values).argmax())])
+    else:
+        chosen = np.argsort(-own.sum(axis=0), kind="stable")[:k].tolist()
+    return np.isin(np.arange(d), chosen)
+
+
+def _kept(lost: Mapping[str, Array]) -> Kept:
+    """From what each selection loses of the answers, row by row."""
+    shares = {name: float(1 - rows.mean()) for name, rows in lost.items()}
+    own = lost["selection"]
+    return Kept(
+        shares["selection"],
+        shares["complement"],
+        shares["random"],
+        shares.get("one_subset"),
+        over_chance=_paired(lost["random"] - own),
+        over_complement=_paired(lost["complement"] - own),
+    )
+
+
+def _paired(differences: Array) -> Estimate:
+    """The mean of (n,) differences with its 80 % interval."""
+    mean, error = float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
+    return Estimate(mean, mean - CONFIDENCE * error, mean + CONFIDENCE * error)

@@ -1,0 +1,83 @@
+"""The report of results/robustness.json; draws only what the records say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from l2x_experiments.records import NOTHING, Record, Records
+from l2x_experiments.report import Report, measured_on
+from l2x_experiments.robustness import METHODS, PROBLEMS, doubted, doubted_by_q, true_finding
+from l2x_experiments.tables import Cell, Table, mean_sd
+
+FINDINGS = {
+    "no better": "truly no better than chance",
+    "close": "too close to tell",
+    "better": "truly better than chance",
+}
+
+
+def report(records: Records) -> Report:
+    page = Report(
+        "robustness",
+        title="Does it say so when it is not good?",
+        subtitle="The self-check at the end of fit, against what is true on the test rows",
+    )
+    first = records[0]
+    page.add(
+        "",
+        [
+            f"{len(records)} explainers on {len(PROBLEMS)} problems: the default, value='surrogate', and "
+            "selectors that took one vanishing step, little better than one random subset for all rows. Each "
+            "was checked by itself on the rows that fit holds out, and then measured on all test rows, "
+            "10,000 at most. Truly better means that the 95 % interval of its advantage over random "
+            "features, in answers that the model keeps, lies above zero; truly no better, that there is no "
+            "advantage.",
+            f"Training was short ({first['value_steps']} steps for q): what is tested is the check. That the "
+            "model's word decides, and not q's, was chosen on splits 0 to 3; later ones are fresh.",
+            measured_on(first),
+        ],
+    )
+    page.add("How often it warns", table=rates(records), caption="Goals: 90 % or more, and 10 % or less.")
+    page.add("By problem", table=details(records), caption="Shares of answers kept, on test rows.")
+    page.markdown = page.tables_markdown()
+    return page
+
+
+def rates(records: Records) -> Table:
+    """One line for each truth: how many explainers, and how many of them the check finds doubtful."""
+    groups = {
+        name: Records(record for record in records if true_finding(record) == finding)
+        for finding, name in FINDINGS.items()
+    }
+    return Table(
+        ["", "explainers", "warned: no better than chance", "in doubt by q"],
+        [[name, str(len(group)), share(group, doubted), share(group, doubted_by_q)]
+         for name, group in groups.items()],
+    )  # fmt: skip
+
+
+def share(group: Records, warned: Callable[[Record], bool]) -> str:
+    """ "9 (90 %)"; a dash of none."""
+    number = sum(map(warned, group))
+    return f"{number} ({100 * number / len(group):.0f} %)" if group else NOTHING
+
+
+def details(records: Records) -> Table:
+    """One line for each problem and method, means over splits."""
+
+    def count(finding: str) -> Cell:
+        return lambda group: str(sum(true_finding(record) == finding for record in group))
+
+    cells: dict[str, Cell] = {
+        "problem": lambda group: str(group[0]["problem"]),
+        "method": lambda group: str(group[0]["method"]),
+        "held-out rows": lambda group: str(group[0]["check"]["rows"]),
+        "selection": mean_sd("selection"),
+        "random": mean_sd("random"),
+        "all but these": mean_sd("complement"),
+        "better": count("better"),
+        "close": count("close"),
+        "no better": count("no better"),
+        "warned": lambda group: str(sum(map(doubted, group))),
+    }
+    return Table.of(records.groups(problem=PROBLEMS, method=METHODS), cells)

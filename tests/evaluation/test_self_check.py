@@ -1,0 +1,139 @@
+"""`fit` says so when its selection is no better than chance, and keeps quiet when it is good."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from toy_models import one_column
+
+import l2x
+from l2x.evaluation.bootstrap import Estimate
+from l2x.evaluation.self_check import Kept, SelfCheck, _paired
+from l2x.training import Phase
+
+GOOD = Kept(0.96, 0.8, 0.78, 0.95, Estimate(0.18, 0.1, 0.26), Estimate(0.16, 0.1, 0.22))
+CHANCE = Kept(0.71, 0.7, 0.73, 0.9, Estimate(-0.02, -0.1, 0.06), Estimate(0.01, -0.1, 0.1))
+LESS = replace(GOOD, selection=0.71, complement=0.77, over_complement=Estimate(-0.06, -0.09, -0.03))
+CHECK = SelfCheck(100, 5, 30, classes=True, varies=True, by_model=GOOD, by_q=GOOD)
+
+
+class FirstColumns(torch.nn.Module):
+    """Scores that fall from the first column to the last, whatever is learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ignored = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return -torch.arange(x.shape[1], dtype=torch.float32).expand(len(x), -1) + 0 * self.ignored
+
+
+def warned(explainer: l2x.Explainer, X: object, **options: object) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explainer.fit(X, **options)
+    return [str(warning.message) for warning in caught]
+
+
+def test_a_good_selection_is_said_in_a_line_and_not_warned_of() -> None:
+    assert CHECK.sentence == (
+        "keeps 96 % of the answers with 5 of 30 features; random 78 %, all but these 80 %, one subset for "
+        "all 95 % (100 held-out rows)"
+    )
+    assert CHECK.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (
+            replace(CHECK, by_model=CHANCE),
+            r"not clearly better .* by the model 71 % against 73 % of the answers",
+        ),
+        (replace(CHECK, by_model=None, by_q=CHANCE), r"not clearly better .* by q 71 % against 73 %"),
+        (
+            replace(CHECK, by_model=CHANCE, by_q=CHANCE),
+            r"by the model .* and by q .* another value .* larger k",
+        ),
+        (replace(CHECK, by_model=LESS), r"Everything but the selected .* \(77 %\) than they do \(71 %"),
+        (replace(CHECK, varies=False), "says the same of every row: there is nothing to explain"),
+        (replace(CHECK, rows=1), "too few rows to be checked: 1 held-out row"),
+    ],
+)
+def test_what_is_not_good_is_one_warning(check: SelfCheck, message: str) -> None:
+    (found,) = check.warnings
+    assert re.search(message, found), found
+
+
+def test_the_models_word_decides_where_it_was_asked() -> None:
+    assert replace(CHECK, by_q=CHANCE).warnings == []
+
+
+def test_nothing_is_concluded_from_nothing() -> None:
+    for check in (replace(CHECK, rows=5), replace(CHECK, k=30), replace(CHECK, by_model=None, by_q=None)):
+        assert check.warnings == []
+        assert check.sentence.startswith("not checked: ")
+
+
+def test_differences_are_paired() -> None:
+    estimate = _paired(np.tile([0.0, 1.0], 50))
+    assert estimate.value == 0.5
+    assert 0.4 < estimate.low < 0.45
+    assert _paired(np.ones(10)) == Estimate(1.0, 1.0, 1.0)
+
+
+def test_fit_checks_itself(fitted: l2x.Explainer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check = fitted.check_
+    assert check.rows == 60
+    for kept in (check.by_model, check.by_q):
+        assert kept.selection > 0.9
+        assert kept.random < 0.8
+        assert kept.beats_chance
+    assert check.by_model.one_subset == check.by_model.selection  # the model looks at one column
+    assert check.warnings == []
+    loaded = l2x.load(fitted.save(tmp_path / "a.l2x"))
+    assert loaded.check_ == check
+
+
+def test_a_selection_at_chance_is_warned_of(table: np.ndarray) -> None:
+    """A selector that cannot learn: it selects the first columns of a model that looks at the last."""
+
+    def last(X: np.ndarray) -> np.ndarray:
+        return one_column(X[:, [0, 4]])
+
+    plan = l2x.TrainingPlan(Phase(50, 5e-3), Phase(2, 1e-2), evaluations=2, progress=False)
+    explainer = l2x.Explainer(last, k=2, value="surrogate", selector=FirstColumns(), training=plan)
+    (message,) = warned(explainer, table)
+    assert "The selection is not clearly better than 2 random features: by the model" in message
+    assert explainer.check_.by_model.selection < explainer.check_.by_model.random
+
+
+def test_a_model_that_says_the_same_of_every_row(table: np.ndarray) -> None:
+    plan = l2x.TrainingPlan(Phase(2, 1e-2), Phase(2, 1e-2), evaluations=1, progress=False)
+    for same in (lambda X: np.tile([0.3, 0.7], (len(X), 1)), lambda X: np.ones(len(X))):
+        (message,) = warned(l2x.Explainer(same, k=1, training=plan), table)
+        assert "says the same of every row" in message
+
+
+def test_answers_that_were_brought_and_models_that_may_not_be_asked(table: np.ndarray) -> None:
+    plan = l2x.TrainingPlan(Phase(50, 5e-3), Phase(20, 1e-2), evaluations=2, progress=False)
+
+    def never(_: object) -> None:
+        raise AssertionError("asked")
+
+    explainer = l2x.Explainer(never, k=1, value="surrogate", training=plan)
+    explainer.fit(table, responses=one_column(table))
+    assert explainer.check_.by_model is None
+    assert " by q with 1 of 5 features" in explainer.check_.sentence
+
+
+def test_two_rows_are_warned_of(table: np.ndarray) -> None:
+    plan = l2x.TrainingPlan(Phase(2, 1e-2), Phase(2, 1e-2), evaluations=1, progress=False)
+    (message,) = warned(l2x.Explainer(one_column, k=1, training=plan), table[:2])
+    assert "too few rows to be checked: 1 held-out row" in message
