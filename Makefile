@@ -68,12 +68,12 @@ $(VENV)/.playground: $(VENV)/.pip pyproject.toml
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,serve,study]' --group test --group lint
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint
 	@touch $@
 
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its experiments need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,serve,study]' --group test
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test
 	@touch $@
 
 $(VENV)/.dist: $(VENV)/.pip pyproject.toml

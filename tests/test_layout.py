@@ -18,6 +18,7 @@ ELSEWHERE = {
     "serve/refusals.py": "tests/serve/test_app.py",
     "serve/served.py": "tests/serve/test_app.py and test_explaining.py",
     "serve/settings.py": "tests/cli/test_serve.py",
+    "export/graph.py": "export/test_file.py",
     "plots/bars.py": "test_figures.py",
     "plots/highlights.py": "test_texts.py",
     "plots/labels.py": "test_figures.py",

@@ -33,10 +33,12 @@ class InputError(L2XError, ValueError):
 class BlackBoxError(L2XError, RuntimeError):
     """The model to be explained raised, or what it returned cannot be P_m(y|x).
 
-    `answers` holds what it had answered before, so that an expensive model need not be asked again.
+    `answers` holds what it had answered of the first rows, and the next `fit` of the same explainer on the
+    same rows asks only about the rest; `l2x.label` and `fit(..., journal=)` keep answers on disk.
     """
 
     answers: np.ndarray[Any, Any] | None = None
+    answered: Any = None  # every answer, with its row: l2x.files.answers.Answered
 
 
 class ArtifactError(L2XError, OSError):
