@@ -96,6 +96,22 @@ def honesty(
 
 
 @app.command()
+def ablation(
+    quick: Quick = False,
+    seeds: Seeds = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
+) -> None:
+    """What it takes to reproduce L2X: pieces of its authors' recipe, on XOR and MNIST; fetches MNIST.
+
+    Example:  `l2x reproduce ablation --quick`
+    """
+    _reproduce("ablation", quick, seeds, folder, jobs, as_json, report_only)
+
+
+@app.command()
 def sizes(
     quick: Quick = False,
     seeds: Seeds = None,

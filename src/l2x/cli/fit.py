@@ -76,7 +76,7 @@ Queries = Annotated[
         "answers in about three minutes.",
     ),
 ]
-Paper = Annotated[bool, typer.Option("--paper", help="Train exactly as the paper does.")]
+Paper = Annotated[bool, typer.Option("--paper", help="Train as the paper's authors did.")]
 Rows = Annotated[int, typer.Option(min=2, help="Learn from at most this many rows of DATA, drawn at random.")]
 Validation = Annotated[float, typer.Option(help="Share of the rows held out to choose the best weights.")]
 Responses = Annotated[
