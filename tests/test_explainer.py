@@ -284,21 +284,63 @@ def test_bad_rows(fitted: l2x.Explainer, table: np.ndarray) -> None:
 
 
 def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray) -> None:
-    """The answers so far come with the error, and the earlier fit still explains."""
+    """The answers so far come with the error, the earlier fit still explains, and the next fit asks only the
+    rest."""
     explainer = l2x.Explainer(one_column, k=1, training=brief()).fit(table)
     before = explainer.explain(table).scores
-    many = np.concatenate([table] * 40)  # 24,000 rows: three batches of questions
+    asked: list[np.ndarray] = []
+    broken = [True]
 
-    def fails_on_the_third(X: np.ndarray) -> np.ndarray:
-        if len(X) < l2x.Columns.recipes.rows_at_once:
+    def fails_half_way(X: np.ndarray) -> np.ndarray:
+        if broken and sum(map(len, asked)) >= 300:
             raise ConnectionError("the server went away")
+        asked.append(X)
         return one_column(X)
 
-    explainer.set_params(model=fails_on_the_third)
-    with pytest.raises(l2x.BlackBoxError, match="ConnectionError after 16384 rows") as caught:
-        explainer.fit(many)
-    assert np.allclose(caught.value.answers, one_column(many[:16_384]))
+    explainer.set_params(model=fails_half_way, value="surrogate")
+    with pytest.raises(l2x.BlackBoxError, match="ConnectionError after") as caught:
+        explainer.fit(table)
+    done = sum(map(len, asked))
+    assert np.allclose(caught.value.answers, one_column(table[:done]))
     assert np.array_equal(explainer.explain(table).scores, before)
+    broken.clear()
+    explainer.fit(table)
+    assert np.array_equal(np.concatenate(asked), table)
+
+
+def test_answers_of_a_file_and_a_journal(table: np.ndarray, tmp_path: Path) -> None:
+    asked = []
+
+    def model(X: np.ndarray) -> np.ndarray:
+        asked.append(len(X))
+        return one_column(X)
+
+    l2x.label(model, table, tmp_path / "answers.parquet", progress=False)
+    assert sum(asked) == len(table)
+    options = {"k": 1, "value": "surrogate", "training": brief()}
+    scores = l2x.Explainer(model, **options).fit(table, responses=one_column(table)).explain(table).scores
+    for given in ({"responses": tmp_path / "answers.parquet"}, {"journal": tmp_path / "journal.parquet"}):
+        asked.clear()
+        fitted = l2x.Explainer(model, **options).fit(table, **given)
+        assert np.array_equal(fitted.explain(table).scores, scores)
+        assert sum(asked) == len(table) * ("journal" in given)
+    asked.clear()
+    l2x.Explainer(model, **options).fit(table, journal=tmp_path / "journal.parquet")
+    assert not asked
+    with pytest.raises(l2x.InputError, match="answers other inputs: row 0 differs"):
+        l2x.Explainer(model, **options).fit(table[::-1], responses=tmp_path / "answers.parquet")
+    with pytest.raises(l2x.InputError, match="answers 600 rows, but there are 500 inputs"):
+        l2x.Explainer(model, **options).fit(table[:500], responses=tmp_path / "answers.parquet")
+
+
+def test_answers_of_a_file_are_drawn_with_the_rows_of_a_table(table: np.ndarray, tmp_path: Path) -> None:
+    frame = pd.DataFrame(table, columns=list("abcde"))
+    frame.to_parquet(tmp_path / "t.parquet")
+    model = lambda X: one_column(np.asarray(X))  # noqa: E731
+    l2x.label(model, tmp_path / "t.parquet", tmp_path / "answers.parquet", progress=False)
+    explainer = l2x.Explainer(model, k=1, value="surrogate", training=brief(), seed=3)
+    explainer.fit(tmp_path / "t.parquet", responses=tmp_path / "answers.parquet", rows=200)
+    assert explainer.rows_asked_ == 0
 
 
 def test_ctrl_c_keeps_the_best_so_far(table: np.ndarray) -> None:

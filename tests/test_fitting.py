@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +41,35 @@ def test_random_masks_have_size_k_or_any(d: int, k: int, seed: int) -> None:
     # Half of the rows, and a share 1 / (d + 1) of the other half: six standard deviations around that.
     assert abs((sizes == k).float().mean().item() - (0.5 + 0.5 / (d + 1))) < 6 * 0.5 / 20
     assert sizes.max() <= d
+
+
+@pytest.mark.parametrize(("progress", "whole"), [(0.0, 1.0), (0.05, 0.5), (0.5, 0.0)])
+def test_random_masks_of_many_features_begin_whole(progress: float, whole: float) -> None:
+    X = np.random.default_rng(0).normal(size=(2000, 100))
+    view = l2x.Columns().fit(X)
+    rows = Rows(view, None, view.encode(X), torch.zeros(2000, 1))
+    masks = random_masks(rows, 3, torch.Generator().manual_seed(0), progress)
+    sizes = masks.sum(dim=1)
+    # Of what is not whole half has size 3; a few of the others happen to.
+    assert (sizes == 100).float().mean().item() == pytest.approx(whole, abs=0.03)
+    assert (sizes == 3).float().mean().item() == pytest.approx((1 - whole) / 2, abs=0.04)
+    if not whole:
+        assert masks.mean(dim=0).std() < 0.03  # no feature is preferred
+
+
+def test_sizes_of_many_features() -> None:
+    """Besides k alike up to FEW, of all sizes up to d, and ever fewer beyond."""
+    X = np.random.default_rng(0).normal(size=(8000, 400))
+    view = l2x.Columns().fit(X)
+    rows = Rows(view, None, view.encode(X), torch.zeros(8000, 1))
+    sizes = random_masks(rows, 90, torch.Generator().manual_seed(0)).sum(dim=1)
+    other = sizes[sizes != 90]
+    low, high, large, whole = (
+        ((other >= a) & (other < b)).float().mean().item()
+        for a, b in [(0, 32), (32, 64), (128, 256), (256, 401)]
+    )
+    assert low == pytest.approx(high, abs=0.05)
+    assert high > large > whole > 0
 
 
 def test_what_may_not_be_selected_is_in_no_mask() -> None:

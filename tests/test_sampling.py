@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from l2x.sampling import (
+    NEVER,
     ConcreteMax,
     PlackettLuce,
     Reinforce,
     RelaxedTopK,
     SoftAttention,
+    gumbel,
     k_hot,
     log_probability,
     top_k,
@@ -145,3 +147,46 @@ def test_samplers_leave_the_global_generator_alone() -> None:
 
 def test_ties_give_exactly_k_and_go_to_the_lower_index() -> None:
     assert top_k(torch.zeros(2, 5), 3).tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("spread", [1.0, 8.0])
+def test_the_head_of_a_ranking_is_as_likely_as_in_the_whole(spread: float) -> None:
+    """The same log probabilities and gradients, whether the other ranks are summed up in order or at once."""
+    scores = (spread * torch.randn(6, 90, generator=rng())).requires_grad_()
+    order = (scores + gumbel((3, 6, 90), scores, rng())).argsort(dim=-1, descending=True)
+    chosen = (torch.arange(90) < 4).float().expand_as(order)
+    whole = log_probability(scores, order, chosen)
+    head = log_probability(scores, order[..., :7], chosen[..., :7])
+    assert torch.allclose(head, whole, atol=1e-4)
+    expected, found = (torch.autograd.grad(log_p.sum(), scores)[0] for log_p in (whole, head))
+    assert torch.allclose(found, expected, atol=1e-4)
+
+
+def test_scores_that_are_all_but_certain_have_finite_gradients() -> None:
+    scores = torch.zeros(5, 100)
+    scores[:, :3] = 200.0
+    scores[:, 50:] = NEVER
+    scores.requires_grad_()
+    masks, log_p = PlackettLuce().draw(scores, torch.tensor([3, 3, 4, 50, 60]), rng())
+    assert masks[:, :, :3].all()
+    assert log_p.isfinite().all()
+    assert torch.autograd.grad(log_p.sum(), scores)[0].isfinite().all()
+
+
+def test_many_features_are_drawn_as_often_as_they_should_be() -> None:
+    """Gumbel noise from uniform numbers: the first of 100 features follows the softmax of the scores."""
+    scores = torch.linspace(-1, 1, 100)[None]
+    masks, _ = PlackettLuce(samples=40_000).draw(scores, torch.tensor([1]), rng())
+    # 40,000 draws: standard errors below .0008; five of them
+    assert torch.allclose(masks[:, 0].mean(dim=0), torch.softmax(scores[0], 0), atol=0.004)
+
+
+def test_of_many_features_the_best_is_found_too() -> None:
+    scores = torch.zeros(1, 100, requires_grad=True)
+    optimizer, generator = torch.optim.Adam([scores], lr=0.1), rng()
+    for _ in range(60):
+        optimizer.zero_grad()
+        value = PlackettLuce().objective(scores.expand(64, 100), 2, lambda m: 3 * m[..., 70], generator)
+        (-value).backward()
+        optimizer.step()
+    assert scores.argmax().item() == 70

@@ -22,6 +22,7 @@ from l2x.errors import InputError
 from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Likelihood
+from l2x.networks.recipe import ReadsSelected
 
 # Features of all rows together that a network is asked about at a time.
 CELLS_AT_ONCE = 1 << 20
@@ -89,6 +90,8 @@ class NetworkQ(Q):
         return torch.cat([self._outputs(rows, rows.x[part], mask[part]) for part in parts])
 
     def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
+        if isinstance(self.predictor, ReadsSelected) and self.predictor.reads_rows:
+            return self.predictor.read(x, mask)
         answer: Tensor = self.predictor(rows.view.mask(x, mask), mask)
         return answer
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -20,12 +22,13 @@ from l2x.asking import Limit, Memory
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, Q
 from l2x.data import TrainingRows, ask, checked_answers, prepare
-from l2x.errors import InputError, NotFittedError, some
+from l2x.errors import BlackBoxError, InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.matrix import unseen
 from l2x.features.removal import draws_replacements
 from l2x.features.view import View, checked_k
+from l2x.files.answers import Answered, read_answers
 from l2x.files.tables import Table, read_training_rows
 from l2x.fitting import fit_reader, fit_selector
 from l2x.foundations.arrays import Array, batches
@@ -154,16 +157,23 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y: Any = None,
         *,
         responses: Any = None,
+        journal: str | Path | None = None,
         validation: float = 0.1,
         rows: int = 1_000_000,
     ) -> Self:
         """Learn from inputs alone: the model supplies the labels, asked once.
 
+        If the model fails half-way, what it had answered is kept, and `fit` on the same rows asks only about
+        the rest; with a `journal`, also in another process.
+
         Parameters
         ----------
         X : training inputs, as the view takes them; or the path of a .parquet or .csv table
         y : ignored, there for scikit-learn: what is explained is the model's answer
-        responses : the model's answers for X, if they are known already; the model is then not asked
+        responses : the model's answers for X, if they are known already: an array, or the .parquet file that
+            `l2x.label` wrote of the same rows. The model is then not asked
+        journal : a .parquet file for the answers, which are on disk as soon as they are given; those that are
+            there already are not asked again
         validation : share of X held out for early stopping and the choice of the best weights
         rows : at most this many rows of a table on disk are drawn at random, in memory that does not grow
             with it; its columns are those that the model knows by name, or all
@@ -174,14 +184,19 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features = self.features or Columns()
         answer = checked_answer(self.answer or features.recipes.ours.answer)
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
+        if isinstance(responses, str | Path):
+            sampled = isinstance(X, str | Path)
+            responses = read_answers(responses, rows=rows if sampled else None, seed=run.seed)
         if isinstance(X, str | Path):
             X = read_training_rows(
                 Table(Path(X)), features, known=black_box.columns, rows=rows, seed=run.seed
             )
-        data = prepare(
-            black_box, clone(features).fit(X), X, responses,
-            k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
-        )  # fmt: skip
+        with self._unfinished() as answered:
+            data = prepare(
+                black_box, clone(features).fit(X), X, responses,
+                k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
+                journal=None if journal is None else Path(journal), answered=answered,
+            )  # fmt: skip
         with run.seeded():
             selector = self._build_selector(data.view, data.likelihood).to(run.device)
             limit = self._limit(value, selector, data, run)
@@ -203,15 +218,28 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.cuts_, self.queries_ = cuts, limit.rows
         if value.asks_model:
             say(asked_line(data, limit), visible=run.plan.progress)
-        self._check(X, data, ask_model=responses is None and self.queries != 0, progress=run.plan.progress)
+        left = math.inf if self.queries is None else self.queries - data.asked_masked
+        self._check(X, data, questions=0 if responses is not None else left, progress=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
-    def _check(self, X: Any, data: TrainingRows, *, ask_model: bool, progress: bool) -> None:
+    @contextmanager
+    def _unfinished(self) -> Iterator[Answered | None]:
+        """What the same model had answered when an earlier `fit` failed or was interrupted; kept if that
+        happens again."""
+        model, answered = getattr(self, "_failed", (None, None))
+        try:
+            yield answered if model is self.model else None
+        except (BlackBoxError, KeyboardInterrupt) as stop:
+            self._failed = (self.model, getattr(stop, "answered", None))
+            raise
+        self._failed = (None, None)
+
+    def _check(self, X: Any, data: TrainingRows, *, questions: float, progress: bool) -> None:
         """Look at what was learned, say it in a line, and warn where it is not good."""
         from l2x.evaluation.self_check import self_check
 
-        check = self_check(self, self.features_.check(X), data, ask_model=ask_model)
+        check = self_check(self, self.features_.check(X), data, questions=questions)
         self.check_: SelfCheck | None = check
         say(check.sentence, visible=progress)
         for message in check.warnings:
@@ -360,6 +388,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         return save(self, path)
 
+    def export_onnx(self, path: str | Path, X: Any = None) -> Path:
+        """Write an ONNX file that explains without l2x and torch: raw inputs in; scores, indices and mask
+        out. It is compared with this explainer on made-up rows, or on the rows X, before it is written."""
+        from l2x.export.file import export_onnx
+
+        return export_onnx(self, path, X)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # `transform` gives booleans
@@ -420,10 +455,8 @@ def checked_answer(answer: Any) -> Answer:
 
 def asked_line(data: TrainingRows, limit: Limit) -> str:
     """What the model was asked, and why not more."""
-    labelled = len(data.train) + len(data.held)
-    masked = max(0, data.asked - labelled)
-    line = f"asked the model about {labelled:,} rows and {masked:,} masked ones (at most {limit.rows:,}: "
-    return line + f"{limit.reason})"
+    asked = f"asked the model about {data.labelled:,} rows and {data.asked_masked:,} masked ones"
+    return f"{asked} (at most {limit.rows:,}: {limit.reason})"
 
 
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:

@@ -17,11 +17,14 @@ from torch import Tensor, nn
 from l2x.conditional import NetworkQ, Q
 from l2x.data import Rows, TrainingRows, split
 from l2x.networks.recipe import Answer, ReadsFirst
-from l2x.sampling import Sampler, k_hot, only_selectable, top_k
+from l2x.sampling import FEW, Sampler, k_hot, only_selectable, top_k
 from l2x.training import Phase, Run, optimise
 
-# Masks for the held-out rows of a surrogate, at least.
-HELD_MASKS = 10_000
+# Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
+HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
+# Of many features: the share of training in which whole rows give way to subsets, and the features of a row
+# that count as whole, which bounds the work.
+WHOLE_FIRST, WHOLE = 0.1, 512
 # The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
 PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
@@ -29,10 +32,10 @@ PROBES_SHORTER, PROBES_SLOWER = 4, 3
 def fit_surrogate(q: NetworkQ, data: TrainingRows, run: Run, *, label: str = "fitting the surrogate") -> None:
     """Fit q(y | x_S, S) on random subsets, which know nothing of any selector, and freeze it."""
     # Small tables: many masks for each held-out row, so that the loss is not an accident of a few.
-    held = data.held.repeat(max(1, HELD_MASKS // len(data.held)))
+    held = data.held.repeat(max(1, min(HELD_MASKS, HELD_CELLS // data.view.d) // len(data.held)))
 
-    def masks(rows: Rows, _: Tensor | None = None) -> Tensor:
-        return random_masks(rows, data.k, run.generator)
+    def masks(rows: Rows, _: Tensor | None = None, progress: float = 1.0) -> Tensor:
+        return random_masks(rows, data.k, run.generator, progress)
 
     finished = fit_to_masks(q, data.train, held, masks, masks(held), run, phase=run.plan.value, label=label)
     _freeze(q.predictor, finished=finished)
@@ -42,19 +45,19 @@ def fit_to_masks(
     q: NetworkQ,
     train: Rows,
     held: Rows,
-    masks: Callable[[Rows, Tensor], Tensor],
+    masks: Callable[[Rows, Tensor, float], Tensor],
     held_masks: Tensor,
     run: Run,
     *,
     phase: Phase,
     label: str,
 ) -> bool:
-    """Fit q(y | x_S, S) to the subsets that `masks` gives for a minibatch and its indices; False if
-    interrupted."""
+    """Fit q(y | x_S, S) to the subsets that `masks` gives for a minibatch, its indices and the share of
+    training done; False if interrupted."""
 
-    def objective(index: Tensor, _: float) -> Tensor:
+    def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]
-        return q.log_value(rows, masks(rows, index)[None]).mean()
+        return q.log_value(rows, masks(rows, index, progress)[None]).mean()
 
     def validate(predictor: nn.Module) -> Tensor:
         with torch.no_grad():
@@ -63,7 +66,7 @@ def fit_to_masks(
     return optimise(q.predictor, objective, validate, phase=phase, n=len(train), label=label, run=run)
 
 
-def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
+def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float = 1.0) -> Tensor:
     """Subsets for fitting a surrogate, (n, d): half of size k, half of sizes uniform on 0 .. d.
 
     Size k is where the surrogate is asked; the other sizes keep it honest at every k (measured: half and half
@@ -71,6 +74,8 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
     and sizes go up to their number.
     """
     n, d, selectable = len(rows), rows.view.d, rows.view.selectable(rows.x)
+    if selectable is None and d > FEW:
+        return _masks_of_many(n, d, k, generator, progress).to(rows.x.device)
     sizes = torch.randint(0, d + 1, (n, 1), generator=generator)
     at_k = torch.rand(n, 1, generator=generator) < 0.5
     noise = torch.rand(n, d, generator=generator)
@@ -80,6 +85,25 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator) -> Tensor:
     sizes = sizes * (selectable.sum(dim=1, keepdim=True) + 1) // (d + 1)
     ranks = (noise + ~selectable).argsort(dim=-1).argsort(dim=-1)
     return (selectable & (ranks < torch.where(at_k, k, sizes))).float().to(rows.x.device)
+
+
+def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress: float) -> Tensor:
+    """As above, without sorting, and with large sizes the less likely the larger they are: alike up to FEW,
+    then falling with their square, so that all occur and the work hardly grows with d.
+
+    Of 200 features two that only count together are both in one random subset of four in 3,000: nothing
+    would be learned of them. So training begins with whole rows, or large parts of them.
+    """
+    reach = torch.rand(n, generator=generator) * (2 - FEW / d)
+    sizes = FEW * torch.where(reach < 1, reach, 1 / (2 - reach))
+    drawn = torch.rand(n, generator=generator)
+    noise = torch.rand(n, d, generator=generator)
+    whole = max(0.0, 1 - progress / WHOLE_FIRST)
+    sizes[drawn < whole] = min(d, WHOLE)
+    masks = (noise < sizes[:, None] / d).float()  # each feature by itself: the sizes are those but for chance
+    at_k = drawn > 0.5 + 0.5 * whole
+    masks[at_k] = k_hot(noise[at_k].topk(k).indices, d)
+    return masks
 
 
 def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
@@ -165,7 +189,7 @@ def fit_probe(judge: NetworkQ, rows: Rows, masks: Tensor, run: Run, *, shuffled:
     if shuffled:
         held_masks = _allowed(held, held_masks[torch.randperm(len(held_masks), generator=run.generator)])
 
-    def selected(batch: Rows, index: Tensor) -> Tensor:
+    def selected(batch: Rows, index: Tensor, _: float) -> Tensor:
         if not shuffled:
             return train_masks[index]
         others = torch.randint(len(train), (len(index),), generator=run.generator)

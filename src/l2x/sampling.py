@@ -20,8 +20,13 @@ from torch import Tensor
 
 from l2x.errors import InputError
 from l2x.foundations.registry import Registered
+from l2x.ranking import best
 
 LogValue = Callable[[Tensor], Tensor]
+
+# Up to this many features everything is drawn and sorted at once; of more, what is not needed is left out
+# (docs/method.md, wide tables).
+FEW = 64
 
 # The score of what may not be selected, such as padding. In training finite, so that sums over sorted scores
 # stay so; explanations have -inf in its place.
@@ -42,15 +47,23 @@ class Sampler(Registered, ABC):
 
 
 def gumbel(shape: torch.Size | tuple[int, ...], like: Tensor, generator: torch.Generator) -> Tensor:
-    """G = -log(-log u), u ~ Uniform(0, 1), section 3.2; -log u is an Exponential(1), drawn directly."""
-    exponential = torch.empty(shape, dtype=like.dtype, device=like.device).exponential_(generator=generator)
+    """G = -log(-log u), u ~ Uniform(0, 1), section 3.2; -log u is an Exponential(1), drawn directly.
+
+    Of many features it is drawn as it stands here: with coarser tails, four times faster.
+    """
+    exponential = torch.empty(shape, dtype=like.dtype, device=like.device)
+    if shape[-1] > FEW:
+        exponential.uniform_(generator=generator).log_().neg_()
+    else:
+        exponential.exponential_(generator=generator)
     # clamp: -log(0) where the draw underflows
     return -exponential.clamp_min_(torch.finfo(like.dtype).tiny).log_()
 
 
 def top_k(scores: Tensor, k: int) -> Tensor:
     """Indices of the k largest scores, best first; ties go to the lower index, so always exactly k."""
-    return torch.sort(scores, dim=-1, descending=True, stable=True).indices[..., :k]
+    rows = scores.detach().flatten(end_dim=-2).cpu().numpy()
+    return torch.from_numpy(best(rows, k)).reshape(*scores.shape[:-1], k).to(scores.device)
 
 
 def k_hot(indices: Tensor, d: int) -> Tensor:
@@ -140,11 +153,15 @@ class PlackettLuce(Sampler):
     def draw(self, scores: Tensor, sizes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Masks (samples, batch, d) of the given sizes (batch,), and the log probability of the draws."""
         with torch.no_grad():
-            noise = gumbel((self.samples, *scores.shape), scores, generator)
-            order = (scores + noise).argsort(dim=-1, descending=True)  # (samples, batch, d)
-            chosen = (torch.arange(scores.shape[-1], device=scores.device) < sizes[:, None]).to(scores.dtype)
-            chosen = chosen.expand_as(order)
-            masks = torch.zeros_like(chosen).scatter(-1, order, chosen)
+            keys = scores + gumbel((self.samples, *scores.shape), scores, generator)  # (samples, batch, d)
+            d, most = scores.shape[-1], int(sizes.max())
+            if d <= FEW:
+                order = keys.argsort(dim=-1, descending=True)
+            else:  # the ranks that count, at least; of few, torch's is the faster way
+                order = keys.topk(most).indices if most < d // 16 else top_k(keys, most)
+            ranks = torch.arange(order.shape[-1], device=scores.device)
+            chosen = (ranks < sizes[:, None]).to(scores.dtype).expand_as(order)
+            masks = torch.zeros_like(keys).scatter_(-1, order, chosen)
         return masks, log_probability(scores, order, chosen)
 
     def objective(
@@ -154,7 +171,10 @@ class PlackettLuce(Sampler):
         others = int(self.other_sizes * batch) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
         sizes[:others] = torch.randint(1, max(2, d), (others,), generator=generator, device=scores.device)
-        masks, log_p = self.draw(scores, sizes, generator)
+        # Of many features, long rankings are only drawn for the rows that have another size.
+        parts = [slice(None)] if d <= FEW else [slice(others), slice(others, None)]
+        drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
+        masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
         values = log_value(masks)
         advantage = _against_the_others(values.detach())
         # One scale for the rows at k and one for the rest: easy sizes must not drown the one asked for.
@@ -209,13 +229,29 @@ class Reinforce(Sampler):
 def log_probability(scores: Tensor, order: Tensor, chosen: Tensor) -> Tensor:
     """log P(the chosen first ranks of `order`) under Plackett-Luce: each pick is a softmax over what is left.
 
-    scores (batch, d), order (samples, batch, d) a complete ranking, chosen (.., d) one for the ranks that
-    count -> (samples, batch)
+    scores (batch, d), order (samples, batch, ranks) a ranking or its head, chosen (.., ranks) one for the
+    ranks that count -> (samples, batch)
     """
     ordered = _gather(scores, order)
+    ranks = order.shape[-1]
+    after = [] if ranks == scores.shape[-1] else [_log_rest(scores, order)[..., None]]
     # Σ exp over the ranks j .. d, as a running sum from the back: stable however peaked the scores are.
-    left = torch.logcumsumexp(ordered.flip(-1), dim=-1).flip(-1)
-    return ((ordered - left) * chosen).sum(-1)
+    left = torch.logcumsumexp(torch.cat([ordered, *after], dim=-1).flip(-1), dim=-1).flip(-1)[..., :ranks]
+    # What may not be selected follows what may, and says nothing of the scores.
+    return ((ordered - left) * chosen * (ordered > NEVER)).sum(-1)
+
+
+def _log_rest(scores: Tensor, order: Tensor) -> Tensor:
+    """log Σ exp(scores) over the features that are not in `order`, (samples, batch).
+
+    As the difference of two sums, of which only the first has d terms, and that once for all samples. In
+    float64, cut off at what still has some exact digits: features less likely than that are never drawn.
+    """
+    top = scores.detach().amax(dim=-1, keepdim=True)
+    mass = (scores - top).double().exp()
+    everything = mass.sum(dim=-1)
+    rest = everything - _gather(mass, order).sum(dim=-1)
+    return rest.maximum(1e-12 * everything.detach()).log().to(scores.dtype) + top[:, 0]
 
 
 def only_selectable(scores: Tensor, selectable: Tensor | None, never: float = NEVER) -> Tensor:

@@ -102,10 +102,15 @@ def introduction(first: Record, *, inputs: str, features: str, removed: str, of:
 
 def selection(record: Record, view: View, inputs: Any) -> Explanation:
     """What a record's contender selected in its examples, which are `inputs`, best first."""
-    indices = np.asarray(record["examples"])
-    scores = np.full((len(indices), view.d), -np.inf)
-    np.put_along_axis(scores, indices, np.tile(np.arange(record["k"], 0, -1.0), (len(indices), 1)), axis=1)
-    return Explanation(scores, record["k"], view.names_, inputs=inputs, view=view)
+    return explanation_of(record["examples"], record["k"], view, inputs)
+
+
+def explanation_of(selections: Sequence[Sequence[int]], k: int, view: View, inputs: Any) -> Explanation:
+    """The explanation of `inputs` that selects these features, best first, at most k of each."""
+    scores = np.full((len(selections), view.d), -np.inf)
+    for row, selected in enumerate(selections):
+        scores[row, list(selected)] = np.arange(k, k - len(selected), -1.0)
+    return Explanation(scores, k, view.names_, inputs=inputs, view=view)
 
 
 def with_examples(records: Records, methods: Sequence[str]) -> list[Record]:

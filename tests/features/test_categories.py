@@ -149,14 +149,14 @@ def test_rare_categories_share_a_vector() -> None:
     frame = pd.DataFrame({"c": ["a"] * 50 + ["b"] * 30 + ["c"] * 15 + ["d"] * 5})
     view = Columns(max_categories=2).fit(frame)
     assert view.encode(frame).unique().tolist() == [0, 1, 2]
-    assert view.masked_width == 3
+    assert view.masked_.width == 3
     assert view.for_model(frame, np.ones((100, 1), dtype=bool))["c"].tolist() == frame["c"].tolist()
 
 
 def test_integer_codes_on_request() -> None:
     X = np.random.default_rng(0).integers(0, 3, size=(60, 2)).astype(float)
     view = Columns(categorical=[1]).fit(X)
-    assert view.masked_width == (1 + view.bins) + 3
+    assert view.masked_.width == (1 + view.bins) + 3
     removed = view.for_model(X, np.zeros((60, 2), dtype=bool))
     assert np.isin(removed[:, 1], X[:, 1]).all()
     frame = pd.DataFrame(X.astype(int), columns=["number", "code"])

@@ -183,6 +183,16 @@ def test_names_given_for_an_array_match_those_of_a_frame() -> None:
     assert torch.equal(view.encode(view.check(frame.set_axis(["x", "y", "z"], axis=1))), view.encode(X))
 
 
+def test_very_wide_tables_have_fewer_bins_and_say_so() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 6000))
+    with pytest.warns(UserWarning, match="6,000 features and 30 rows"):
+        view = Columns().fit(X)
+    assert len(view.edges_) - 1 == 2**16 // 6000
+    restored = Columns().restore(*view.state())
+    mask = torch.ones(30, 6000)
+    assert torch.equal(restored.mask(restored.encode(X), mask), view.mask(view.encode(X), mask))
+
+
 def test_a_column_of_gaps_only_is_never_selected(
     table: np.ndarray, tiny: l2x.TrainingPlan, tmp_path: Path
 ) -> None:

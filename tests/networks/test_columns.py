@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from l2x.networks.columns import ColumnPredictor, ColumnSelector, TableInput, perceptron
+from l2x.networks.columns import ColumnPredictor, ColumnSelector, perceptron
+from l2x.networks.table import WIDE, MaskedTable, TableInput
 
 
 def test_a_perceptron_ends_with_a_dense_layer() -> None:
@@ -69,3 +71,18 @@ def test_a_predictor_sees_the_mask_only_if_asked() -> None:
         assert said.shape == (6, 3)
         assert torch.equal(said, predictor(x, 1 - mask)) != sees_mask
     assert ColumnPredictor(4, 3, width=9)(torch.randn(6, 9), mask).shape == (6, 3)
+
+
+@pytest.mark.parametrize("columns", [5, WIDE + 6])
+def test_reading_rows_is_masking_them_first(columns: int) -> None:
+    """In wide tables by look-ups, unless the mask has a gradient."""
+    edges = np.sort(np.random.default_rng(0).normal(size=(17, columns)), axis=0)
+    table = MaskedTable(edges, columns)
+    predictor = ColumnPredictor(columns, 3, width=table.width, table=table)
+    x, mask = torch.randn(8, columns), (torch.rand(8, columns) < 0.2).float()
+    dense = predictor(table(x, mask), mask)
+    assert torch.allclose(predictor.read(x, mask), dense, atol=1e-5)
+    relaxed = mask.clone().requires_grad_()
+    assert torch.equal(predictor.read(x, relaxed), dense)
+    assert torch.autograd.grad(predictor.read(x, relaxed).sum(), relaxed)[0].any()
+    assert sorted(predictor.state_dict()) == sorted(ColumnPredictor(columns, 3).state_dict())

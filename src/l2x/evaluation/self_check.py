@@ -19,9 +19,8 @@ from l2x.errors import BlackBoxError
 from l2x.evaluation.agreement import losses, masked_answers
 from l2x.evaluation.bootstrap import Estimate
 from l2x.evaluation.chance import random_selections
-from l2x.explanation import Explanation
+from l2x.explanation import Explanation, own_names
 from l2x.features.fitted import selectable_units
-from l2x.features.texts import TextView
 from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Gaussian
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 # At most this many held-out rows, each with this many random selections; fewer where the model is slow.
 CHECK_ROWS = 1000
 DRAWS = 5
+QUESTIONS = 3 + DRAWS  # for each row
 # Seconds that the model may take, by the time that labelling took.
 CHECK_SECONDS = 10.0
 # Below this nothing is concluded.
@@ -185,10 +185,11 @@ class SelfCheck:
         return cls(**values)
 
 
-def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, ask_model: bool) -> SelfCheck:
-    """Check a fitted explainer on the rows of X, checked by its view, that were held out."""
+def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: float) -> SelfCheck:
+    """Check a fitted explainer on the rows of X, checked by its view, that were held out; at most so many
+    questions are asked of the model."""
     view, q, seed = explainer.features_, explainer.q_, explainer.seed
-    number = _affordable_rows(len(data.held), (data.seconds_per_row or 0.0) if ask_model else 0.0)
+    number, ask_model = _affordable_rows(data, questions)
     held = data.held[torch.arange(number)]
     raw = view.take(X, held.numbers)
     answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
@@ -217,10 +218,13 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, ask_model: b
     return check
 
 
-def _affordable_rows(held: int, seconds_per_row: float) -> int:
-    """As many of the held-out rows as the model answers in time, each under all of its masks."""
-    affordable = int(CHECK_SECONDS / max(seconds_per_row * (3 + DRAWS), 1e-9))
-    return min(held, CHECK_ROWS, max(affordable, FEWEST_ROWS))
+def _affordable_rows(data: TrainingRows, questions: float) -> tuple[int, bool]:
+    """As many of the held-out rows as the model may be asked about in time, each under all of its masks; and
+    where these are too few to conclude anything, as q may be, without the model."""
+    rows = min(len(data.held), CHECK_ROWS)
+    in_time = CHECK_SECONDS / max(data.seconds_per_row or 0.0, 1e-9)
+    affordable = min(in_time, questions) // QUESTIONS
+    return (rows, False) if affordable < FEWEST_ROWS else (int(min(rows, affordable)), True)
 
 
 def _masks(
@@ -235,7 +239,7 @@ def _masks(
         "complement": [allowed & ~own],
         "random": [random_selections(own, allowed, seed=seed + draw) for draw in range(DRAWS)],
     }
-    if not isinstance(view, TextView):
+    if own_names(explanation) is None:
         masks["one_subset"] = [allowed & _one_subset(explainer.q_, own, data)]
     return masks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -20,8 +21,9 @@ from l2x.features.frames import column_index, is_categorical, native
 from l2x.features.scaling import Scaling, quantiles
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
-from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector, TableInput
+from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector
 from l2x.networks.recipe import Networks, Recipes
+from l2x.networks.table import MaskedTable, TableInput
 
 Removal = Literal["mean", "zero", "resample"]
 Missing = Literal["auto", "allow", "error"]
@@ -29,7 +31,12 @@ Groups = Mapping[str, Sequence[str | int]]
 
 # Rows kept to resample from: enough for a smooth average, small enough to travel in an artifact.
 BACKGROUND_ROWS = 512
-QUANTILE_ROWS = 100_000
+# Quantiles are those of this many rows, or fewer in a wide table, whose sample would not fit into memory.
+QUANTILE_ROWS, FEWEST_QUANTILE_ROWS, QUANTILE_CELLS = 100_000, 10_000, 20_000_000
+# Bins of all columns together: with more columns, each has fewer.
+MOST_BINS = 1 << 16
+# Columns from which on `fit` says that there are many.
+MANY = 5000
 
 
 @dataclass(eq=False, repr=False)
@@ -46,7 +53,8 @@ class Columns(View):
     bins : int
         How finely the predictor sees a value: besides x itself, its position between this many quantiles
         (piecewise-linear encoding, Gorishniy et al. 2022), all of it zero when the column is not selected.
-        Models with thresholds need it; 0 gives x alone, as in the paper.
+        Models with thresholds need it; 0 gives x alone, as in the paper. Beyond 4,096 columns there are
+        fewer.
     removal : "mean", "zero" or "resample"
         What the black box sees in place of an unselected value: the column's training mean, zero,
         or the value of a random training row. Categories have neither mean nor zero: there the first two
@@ -91,10 +99,20 @@ class Columns(View):
         self._set_empty(np.flatnonzero(np.isnan(matrix).all(axis=0)).tolist())
         rng = np.random.default_rng(0)
         self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
-        sample = matrix[rng.choice(len(matrix), min(len(matrix), QUANTILE_ROWS), replace=False)]
+        columns = matrix.shape[1]
+        rows = min(len(matrix), QUANTILE_ROWS, max(FEWEST_QUANTILE_ROWS, QUANTILE_CELLS // columns))
+        sample = matrix[rng.choice(len(matrix), rows, replace=False)]
         self.scaling_ = Scaling.of(matrix, sample, categorical=list(self.levels_))
         numbers = self._standard(sample)[:, self._numeric()]
-        self._set_edges(quantiles(numbers, np.linspace(0, 1, self.bins + 1)))
+        bins = min(self.bins, max(1, MOST_BINS // columns))
+        self._set_edges(quantiles(numbers, np.linspace(0, 1, bins + 1)))
+        if self.d >= MANY:
+            warnings.warn(
+                f"The table has {self.d:,} features and {len(matrix):,} rows: learning will take long, and "
+                "find less than among few. Drop columns that the model does not use, or select groups of "
+                "them: l2x.ColumnGroups({'name': [...], ...}).",
+                stacklevel=2,
+            )
         return self
 
     def check(self, X: Any) -> Any:
@@ -119,18 +137,15 @@ class Columns(View):
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         """(n, columns): standardised numbers, codes of categories (UNSEEN for new ones), NaN for gaps."""
-        return as_tensor(self._standard(self.cells_.numbers(X, first_row=first_row)))
+        return self.encode_numbers(self.cells_.numbers(X, first_row=first_row))
+
+    def encode_numbers(self, matrix: Array) -> Tensor:
+        """What `encode` makes of the `numbers` of a table."""
+        return as_tensor(self._standard(matrix))
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
-        if self.group_ is not None:
-            mask = mask[:, torch.from_numpy(self.group_).to(mask.device)]
-        if self.inputs_ is None:
-            return self._piecewise(x, mask)
-        inputs = self.inputs_.to(x.device)
-        numbers, selected = x[:, inputs.numeric], mask[:, inputs.numeric]
-        # A missing number is all zeros but for its own slot.
-        masked = self._piecewise(numbers.nan_to_num(0.0), selected * ~numbers.isnan())
-        return torch.cat([masked, inputs.slots(x) * mask[:, inputs.slot_columns()]], dim=1)
+        masked: Tensor = self.masked_.to(x.device)(x, mask)
+        return masked
 
     def selectable(self, x: Tensor) -> Tensor | None:
         """All but columns, or groups of them, that were missing in every training row: they say nothing."""
@@ -171,15 +186,8 @@ class Columns(View):
     def networks(self, outputs: int) -> Networks:
         return Networks(
             partial(ColumnSelector, self.d, columns=len(self.column_names_), inputs=self.inputs_),
-            partial(ColumnPredictor, self.d, outputs, width=self.masked_width),
+            partial(ColumnPredictor, self.d, outputs, width=self.masked_.width, table=self.masked_),
         )
-
-    @property
-    def masked_width(self) -> int:
-        """How many numbers `mask` makes of a row."""
-        numeric = len(self.column_names_) - len(self.levels_)
-        slots = 0 if self.inputs_ is None else len(self.inputs_.slot_columns())
-        return numeric * (1 + self.bins) + slots
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         levels = {str(c): [list(levels.values), levels.kept] for c, levels in self.levels_.items()}
@@ -251,27 +259,16 @@ class Columns(View):
         return standard
 
     def _set_edges(self, edges: Array) -> None:
-        """Quantiles of each numeric column, (bins + 1, columns), and what `mask` computes with."""
+        """Quantiles of each numeric column, (bins + 1, columns), and what networks read with them."""
         self.edges_ = edges
-        self.lower_ = as_tensor(edges[:-1].T)  # (numeric columns, bins)
-        # A bin without width (a value that many rows share) becomes a step.
-        self.inverse_width_ = as_tensor(1 / np.maximum(np.diff(edges, axis=0).T, 1e-6))
         self.inputs_: TableInput | None = None
         if self.levels_ or self.cells_.gaps:
             categories = [(c, levels.vectors) for c, levels in self.levels_.items()]
             self.inputs_ = TableInput(self._numeric(), self.cells_.gaps, categories)
+        self.masked_ = MaskedTable(edges, len(self.column_names_), inputs=self.inputs_, group=self.group_)
 
     def _numeric(self) -> list[int]:
         return [c for c in range(len(self.column_names_)) if c not in self.levels_]
-
-    def _piecewise(self, numbers: Tensor, selected: Tensor) -> Tensor:
-        """Each number, and its position between the quantiles, zero where it is not selected."""
-        if not self.bins:
-            return numbers * selected
-        lower, inverse_width = self.lower_.to(numbers.device), self.inverse_width_.to(numbers.device)
-        position = ((numbers[..., None] - lower) * inverse_width).clamp_(0, 1)
-        vectors = torch.cat([numbers[..., None], position - 0.5], dim=-1)  # (n, numeric columns, 1 + bins)
-        return (vectors * selected[..., None]).flatten(1)
 
     def _categorical(self, X: Any) -> list[int]:
         """Indices of the columns that hold categories."""

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.initial import InitialWeights, initialise
-from l2x.networks.recipe import Recipe, Recipes
+from l2x.networks.recipe import ReadsSelected, Recipe, Recipes
+from l2x.networks.table import WIDE, MaskedTable, TableInput
 from l2x.training import TrainingPlan
 
 ACTIVATIONS = {"relu": nn.ReLU, "selu": nn.SELU, "silu": nn.SiLU}
@@ -38,46 +39,6 @@ def perceptron(sizes: Sequence[int], activation: str, *, normalise: bool = False
         layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
         layers += [nn.BatchNorm1d(fan_out)] if normalise else []
     return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
-
-
-class TableInput(nn.Module):
-    """Encoded columns with categories or missing values -> (n, width) numbers that a network can read.
-
-    numbers     the numeric columns, zero where missing
-    slots       one per category (1 where the cell has it), one per column that may miss (1 where it does)
-
-    Times the first dense layer's weights a slot is an embedding vector; all slots of a column that is not
-    selected are zero (section 3.1), while a missing cell has a vector of its own.
-
-    Parameters
-    ----------
-    numeric, gaps : indices of the numeric columns, and of those that may have missing cells
-    categories : for each categorical column its index, and how many codes 0, 1, ... it has
-    """
-
-    def __init__(
-        self, numeric: Sequence[int], gaps: Sequence[int], categories: Sequence[tuple[int, int]]
-    ) -> None:
-        super().__init__()
-        slots = [(column, code) for column, codes in categories for code in range(codes)]
-        # Not persistent: the view keeps them.
-        self.numeric = nn.Buffer(torch.tensor(numeric, dtype=torch.long), persistent=False)
-        self.gaps = nn.Buffer(torch.tensor(gaps, dtype=torch.long), persistent=False)
-        columns = torch.tensor([column for column, _ in slots], dtype=torch.long)
-        self.column = nn.Buffer(columns, persistent=False)
-        self.code = nn.Buffer(torch.tensor([float(code) for _, code in slots]), persistent=False)
-        self.width = len(numeric) + len(slots) + len(gaps)
-
-    def slots(self, x: Tensor) -> Tensor:
-        """(n, d) -> (n, slots); an unseen category has none."""
-        return torch.cat([x[:, self.column] == self.code, x[:, self.gaps].isnan()], dim=1).float()
-
-    def slot_columns(self) -> Tensor:
-        """The column of each slot."""
-        return torch.cat([self.column, self.gaps])
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x[:, self.numeric].nan_to_num(0.0), self.slots(x)], dim=1)
 
 
 class ColumnSelector(nn.Module):
@@ -131,8 +92,11 @@ class ColumnSelector(nn.Module):
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 
 
-class ColumnPredictor(nn.Module):
-    """g_α: x̃_S, `width` numbers, and the mask where asked for, -> (n, outputs) logits or means."""
+class ColumnPredictor(ReadsSelected):
+    """g_α: x̃_S, `width` numbers, and the mask where asked for, -> (n, outputs) logits or means.
+
+    `table` makes x̃_S of encoded rows; in a wide one only the selected cells are looked at.
+    """
 
     def __init__(
         self,
@@ -145,13 +109,26 @@ class ColumnPredictor(nn.Module):
         initial: InitialWeights = "torch",
         sees_mask: bool = True,
         width: int | None = None,
+        table: MaskedTable | None = None,
     ) -> None:
         super().__init__()
         self.sees_mask = sees_mask
+        self.table = copy.deepcopy(table)  # as the selector's inputs
+        self.reads_rows = table is not None
         sizes = [(width or d) + d * sees_mask, *hidden, outputs]
         self.layers = perceptron(sizes, activation, normalise=normalise)
         initialise(self.layers, initial)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         logits: Tensor = self.layers(torch.cat([masked, mask], dim=-1) if self.sees_mask else masked)
+        return logits
+
+    def read(self, x: Tensor, mask: Tensor) -> Tensor:
+        assert self.table is not None
+        if self.table.columns <= WIDE or mask.requires_grad:
+            logits: Tensor = self(self.table(x, mask), mask)
+            return logits
+        first, *others = self.layers
+        assert isinstance(first, nn.Linear)
+        logits = nn.Sequential(*others)(self.table.first_layer(first, x, mask, sees_mask=self.sees_mask))
         return logits

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from l2x.training import Phase, TrainingPlan
 
@@ -98,3 +98,13 @@ class ReadsFirst(nn.Module):
     """
 
     reader: nn.Module
+
+
+class ReadsSelected(nn.Module):
+    """A predictor that needs no masked inputs: `read` makes of encoded ones what it needs."""
+
+    reads_rows: bool = True
+
+    def read(self, x: Tensor, mask: Tensor) -> Tensor:
+        """What the predictor says of `view.mask(x, mask)` and the mask, (n, outputs)."""
+        raise NotImplementedError
