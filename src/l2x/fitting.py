@@ -25,6 +25,8 @@ HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
 # Of many features: the share of training in which whole rows give way to subsets, and the features of a row
 # that count as whole, which bounds the work.
 WHOLE_FIRST, WHOLE = 0.1, 512
+# Sizes of their subsets up to which all are alike.
+USUAL = 32
 # The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
 PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
@@ -88,14 +90,15 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float
 
 
 def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress: float) -> Tensor:
-    """As above, without sorting, and with large sizes the less likely the larger they are: alike up to FEW,
-    then falling with their square, so that all occur and the work hardly grows with d.
+    """As above, without sorting, and with large sizes the less likely the larger they are: alike up to
+    USUAL or 2 k, then falling with their square, so that all occur and the work hardly grows with d.
 
     Of 200 features two that only count together are both in one random subset of four in 3,000: nothing
     would be learned of them. So training begins with whole rows, or large parts of them.
     """
-    reach = torch.rand(n, generator=generator) * (2 - FEW / d)
-    sizes = FEW * torch.where(reach < 1, reach, 1 / (2 - reach))
+    usual = min(d, max(USUAL, 2 * k))
+    reach = torch.rand(n, generator=generator) * (2 - usual / d)
+    sizes = usual * torch.where(reach < 1, reach, 1 / (2 - reach))
     drawn = torch.rand(n, generator=generator)
     noise = torch.rand(n, d, generator=generator)
     whole = max(0.0, 1 - progress / WHOLE_FIRST)
