@@ -27,6 +27,8 @@ LogValue = Callable[[Tensor], Tensor]
 # Up to this many features everything is drawn and sorted at once; of more, what is not needed is left out
 # (docs/method.md, wide tables).
 FEW = 64
+# Subsets have no more features than this, but for k: large enough to show what only counts together.
+LARGE = 512
 
 # The score of what may not be selected, such as padding. In training finite, so that sums over sorted scores
 # stay so; explanations have -inf in its place.
@@ -170,7 +172,8 @@ class PlackettLuce(Sampler):
         batch, d = scores.shape
         others = int(self.other_sizes * batch) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
-        sizes[:others] = torch.randint(1, max(2, d), (others,), generator=generator, device=scores.device)
+        most = max(2, k + 1, min(d, LARGE))
+        sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
         # Of many features, long rankings are only drawn for the rows that have another size.
         parts = [slice(None)] if d <= FEW else [slice(others), slice(others, None)]
         drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
