@@ -172,7 +172,7 @@ class PlackettLuce(Sampler):
         batch, d = scores.shape
         others = int(self.other_sizes * batch) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
-        most = max(2, k + 1, min(d, LARGE))
+        most = max(2, min(d, max(LARGE, k + 1)))
         sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
         # Of many features, long rankings are only drawn for the rows that have another size.
         parts = [slice(None)] if d <= FEW else [slice(others), slice(others, None)]
