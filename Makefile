@@ -15,13 +15,16 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types reproduce bench dist clean
+.PHONY: help demo playground test lint types reproduce bench dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.demo ## explain models of a table, of texts, of images; writes out/demo-report.html
 	$(BIN)/python examples/demo.py $(ARGS)
+
+playground: $(VENV)/.playground ## the demo's explainers on a page to play with; prints its address
+	$(BIN)/python examples/playground.py $(ARGS)
 
 # A worker on every core, which takes tests from the others when it has none left: tests of one file, and with them
 # its fixtures, mostly stay together. PYTEST_ARGS=-n0 runs them one after the other, in this process.
@@ -58,14 +61,19 @@ $(VENV)/.demo: $(VENV)/.pip pyproject.toml
 	@$(PIP_INSTALL) -e '.[plots,text]' lightgbm
 	@touch $@
 
+$(VENV)/.playground: $(VENV)/.pip pyproject.toml
+	@echo "Installing l2x for the playground into $(VENV) (some minutes the first time)"
+	@$(PIP_INSTALL) -e '.[plots,text,serve]' lightgbm
+	@touch $@
+
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx]' --group test --group lint
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint
 	@touch $@
 
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its experiments need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx]' --group test
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test
 	@touch $@
 
 $(VENV)/.dist: $(VENV)/.pip pyproject.toml

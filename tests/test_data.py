@@ -74,18 +74,30 @@ def test_a_model_that_fails_half_way_keeps_its_answers() -> None:
     class Small(l2x.Columns):
         recipes = Recipes(rows_at_once=10)
 
-    asked = []
+    asked: list[int] = []
 
     def model(part: np.ndarray) -> np.ndarray:
         asked.append(len(part))
-        if len(asked) > 2:
+        if len(asked) == 3:
             raise ConnectionError("gone")
         return one_column(part)
 
-    with pytest.raises(l2x.BlackBoxError, match="gone") as caught:
+    with pytest.raises(l2x.BlackBoxError, match=r"Rows 10 to 19: .*gone") as caught:
         ask(l2x.as_black_box(model), Small().fit(X), X, progress=False)
-    assert asked == [10, 10, 10]
-    assert np.allclose(caught.value.answers, one_column(X[:20]))
+    assert asked == [8, 2, 10]  # a few rows first, and never more than the view's ten
+    assert np.allclose(caught.value.answers, one_column(X[:10]))
+    answered = caught.value.answered
+    asked[:] = [0] * 3
+    rest = ask(l2x.as_black_box(model), Small().fit(X), X, progress=False, answered=answered)
+    assert sum(asked) == 30
+    assert np.allclose(rest, one_column(X))
+    other = X.copy()
+    other[3] += 1  # no longer what was answered: asked again, with the batch that it is in
+    asked[:] = [0] * 3
+    assert np.allclose(
+        ask(l2x.as_black_box(model), VIEW, other, progress=False, answered=answered), one_column(other)
+    )
+    assert sum(asked) == 38
 
 
 def test_answers_that_the_user_brings_are_checked_as_a_models() -> None:

@@ -87,3 +87,20 @@ def test_a_new_view() -> None:
         timeout=300,
     )
     assert done.stdout.count("second 3") == 3
+
+
+@pytest.mark.slow
+def test_the_playground_serves_an_explainer_with_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from starlette.testclient import TestClient
+
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    playground = example("playground")
+    monkeypatch.setattr(playground, "EXPLAINERS", (playground.digits,))
+    files, models = playground.fitted(tmp_path, quick=True)
+    with TestClient(playground.create_app(files, models)) as client:
+        page = client.get("/")
+        assert page.status_code == 200
+        assert "<canvas" in page.text
+        assert "Answered by the model" in page.text

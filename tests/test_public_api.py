@@ -40,7 +40,7 @@ def test_the_names_are_those_of_the_stub_and_every_one_exists() -> None:
         assert getattr(l2x, name) is not None
 
 
-@pytest.mark.parametrize("name", ["baselines", "datasets", "evaluation"])
+@pytest.mark.parametrize("name", ["baselines", "datasets", "evaluation", "study"])
 def test_a_package_exports_what_it_holds(name: str) -> None:
     package = importlib.import_module(f"l2x.{name}")
     held = {

@@ -75,6 +75,54 @@ def test_latest_is_kept_only_where_rows_cannot_tell() -> None:
         assert choice.weights["weight"].item() == kept
 
 
+def test_the_last_weights_are_kept_whatever_held_out_rows_say() -> None:
+    network = nn.Linear(1, 1, bias=False)
+    choice = BestWeights(Phase(1, 1.0, choose="last"))
+    for weight, value in ((1.0, 0.9), (2.0, 0.1)):
+        network.weight.data.fill_(weight)
+        choice.consider(network, torch.tensor([value]))
+    assert choice.weights is not None
+    assert choice.weights["weight"].item() == 2.0
+    assert choice.value == pytest.approx(0.9)  # what is reported as the best still is
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
+def test_l2_is_part_of_what_is_minimised(optimizer: str) -> None:
+    """(w - 3)² + w²/2 is least at 2; the bias, which has no penalty, at 3."""
+    network, _ = parabola(optimizer=optimizer, l2=0.5, choose="last")
+    assert network.weight.item() == pytest.approx(2, abs=0.1)
+    bias = nn.Linear(1, 1)
+    optimise(
+        bias,
+        lambda index, progress: -(bias.bias - 3).square().sum(),
+        lambda candidate: -(candidate.bias.detach() - 3).square(),
+        phase=Phase(400, 0.1, optimizer=optimizer, l2=0.5),  # type: ignore[arg-type]
+        n=10,
+        label="test",
+        run=Run.begin(TrainingPlan(progress=False), seed=0),
+    )
+    assert bias.bias.item() == pytest.approx(3, abs=0.1)
+
+
+def test_l2_leaves_alone_what_a_module_lists() -> None:
+    class Free(nn.Linear):
+        @property
+        def without_l2(self) -> list[nn.Parameter]:
+            return [self.weight]
+
+    network = Free(1, 1, bias=False)
+    optimise(
+        network,
+        lambda index, progress: -(network.weight - 3).square().sum(),
+        lambda candidate: -(candidate.weight.detach() - 3).square().flatten(),
+        phase=Phase(400, 0.1, l2=0.5, choose="last"),
+        n=10,
+        label="test",
+        run=Run.begin(TrainingPlan(progress=False), seed=0),
+    )
+    assert network.weight.item() == pytest.approx(3, abs=0.1)
+
+
 def test_averages_include_buffers() -> None:
     network = nn.BatchNorm1d(2)
     average = WeightAverage(network, 0.5)
@@ -94,7 +142,8 @@ def test_threads_are_given_back() -> None:
 
 def test_plans() -> None:
     assert l2x.TrainingPlan.quick().value.steps < l2x.TrainingPlan().value.steps
-    assert l2x.TrainingPlan.paper().selector.optimizer == "rmsprop"
+    assert l2x.TrainingPlan.paper().selector.choose == "last"
+    assert l2x.TrainingPlan.paper(to_the_letter=True).selector.optimizer == "rmsprop"
 
 
 def test_fits_in_threads_are_those_one_after_the_other() -> None:

@@ -5,9 +5,11 @@ from . import datasets as datasets
 from . import errors as errors
 from . import evaluation as evaluation
 from . import sampling as sampling
+from . import study as study
 from ._version import __version__ as __version__
 from .artifact import load as load
 from .blackbox import as_black_box as as_black_box
+from .endpoint import Endpoint as Endpoint
 from .errors import L2XError as L2XError
 from .evaluation.choose_k import choose_k as choose_k
 from .evaluation.oracle import oracle as oracle
@@ -19,6 +21,7 @@ from .features.columns import Columns as Columns
 from .features.patches import Patches as Patches
 from .features.sentences import Sentences as Sentences
 from .features.words import Words as Words
+from .labelling.label import label as label
 from .training import Phase as Phase
 from .training import TrainingPlan as TrainingPlan
 from .values import Both as Both

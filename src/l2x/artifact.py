@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -94,16 +94,37 @@ def load(
     `model` is only needed to score or to fit again; `selector` and `predictor` if they were your own modules.
     A view, value or sampler of your own is found by its name, once its module is imported.
     """
-    settings, tensors = _read(_as_path(path))
-    given = {"selector": selector, "predictor": predictor}
-    try:
-        return _rebuild(settings, tensors, model, given, device)
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
-        if isinstance(error, InputError | ArtifactError):
-            raise
-        raise ArtifactError(
-            f"'{path}' does not hold a complete explainer ({type(error).__name__}: {error})."
-        ) from error
+    return read(path).explainer(model=model, selector=selector, predictor=predictor, device=device)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """The content of a file that has proved whole: `version` is that of the l2x that wrote it."""
+
+    path: Path
+    version: str
+    checksum: str
+    settings: dict[str, Any]
+    tensors: dict[str, Array]
+
+    def explainer(
+        self,
+        *,
+        model: Any = None,
+        selector: nn.Module | None = None,
+        predictor: nn.Module | None = None,
+        device: str = "auto",
+    ) -> Explainer:
+        """The explainer that was saved: see `load`."""
+        given = {"selector": selector, "predictor": predictor}
+        try:
+            return _rebuild(self.settings, self.tensors, model, given, device)
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
+            if isinstance(error, InputError | ArtifactError):
+                raise
+            raise ArtifactError(
+                f"'{self.path}' does not hold a complete explainer ({type(error).__name__}: {error})."
+            ) from error
 
 
 def _as_path(given: Any) -> Path:
@@ -112,8 +133,9 @@ def _as_path(given: Any) -> Path:
     return Path(given)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Settings and tensors of a file that has proved whole."""
+def read(path: str | Path) -> Artifact:
+    """What `load` starts from, for those who need to know which file an explainer came from."""
+    path = _as_path(path)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -131,9 +153,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         )
     if checksum != _checksum(settings, tensors):
         raise ArtifactError(f"'{path}' was changed after it was saved: its checksum does not match.")
+    written_by = str(settings.get("l2x", "unknown"))
     for older, upgrade in UPGRADES.items():
         settings = upgrade(settings) if version <= older else settings
-    return settings, tensors
+    return Artifact(path, written_by, checksum, settings, tensors)
 
 
 def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit, softmax
 
+from l2x.endpoint import Endpoint
 from l2x.errors import BlackBoxError, InputError, require
 from l2x.foundations.arrays import Array
 
@@ -36,6 +37,8 @@ class BlackBox:
     logits : bool
         The answers are logits; apply a softmax (a sigmoid where there is one column).
     columns : names of the columns that the model was fitted on, where it knows them
+    in_flight : how many batches it may be asked about at a time, by as many threads
+    most_rows : of one batch; None for no limit
     """
 
     predict: Callable[[Any], Any]
@@ -45,6 +48,8 @@ class BlackBox:
     classes: Any = None
     columns: Any = None
     name: str = "the model"
+    in_flight: int = 1
+    most_rows: int | None = None
     calls: int = field(default=0, init=False)
     rows: int = field(default=0, init=False)
 
@@ -54,16 +59,24 @@ class BlackBox:
 
     def __call__(self, X: Any) -> Array:
         """P_m(y|x) of each row: (n, c) class probabilities, or (n, m) means."""
-        n = len(X)
+        return self.accept(self.request(X), len(X))
+
+    def request(self, X: Any) -> Array:
+        """What the model says, unchecked and uncounted: any thread or process may ask."""
         try:
-            output = self.predict(X)
+            return _as_array(self.predict(X))
+        except BlackBoxError:
+            raise
         except Exception as error:
             message = (
                 f"{self.name} raised {type(error).__name__} after {self.rows} rows, "
-                f"on a batch of {n}: {error}"
+                f"on a batch of {len(X)}: {error}"
             )
             raise BlackBoxError(message) from error
-        answer = self._checked(_as_array(output), n)
+
+    def accept(self, output: Array, n: int) -> Array:
+        """What it said about n rows, checked and counted."""
+        answer = self._checked(output, n)
         self.calls += 1
         self.rows += n
         return answer
@@ -116,7 +129,7 @@ class BlackBox:
 
 def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) -> BlackBox:
     """Wrap anything that predicts: a callable, a scikit-learn style estimator, a torch module,
-    a LightGBM or XGBoost booster, an `.onnx` file.
+    a LightGBM or XGBoost booster, an `.onnx` file, the address of a model (`https://...`, see `Endpoint`).
 
     >>> black_box = as_black_box(lambda X: np.full((len(X), 2), 0.5))
     >>> black_box(np.zeros((3, 4))).shape, black_box.rows
@@ -124,6 +137,11 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     """
     if isinstance(model, BlackBox):
         return model
+    if isinstance(model, str) and model.startswith(("http://", "https://")):
+        model = Endpoint(model)
+    if isinstance(model, Endpoint):
+        limits = {"in_flight": model.in_flight, "most_rows": model.rows_per_request}
+        return BlackBox(model, task=task, logits=logits, name=model.name, **limits)
     if isinstance(model, str | Path):
         return BlackBox(_onnx_predictor(Path(model)), task=task, logits=logits, name=str(model))
     if isinstance(model, type):
@@ -163,7 +181,7 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
         return BlackBox(predict, task=task, logits=logits, classes=classes, columns=columns, name=name)
     raise InputError(
         f"Cannot ask a {name} for predictions: pass a callable, an estimator with predict_proba or predict, "
-        "a torch module, a LightGBM or XGBoost booster, or the path of an .onnx file."
+        "a torch module, a LightGBM or XGBoost booster, the path of an .onnx file, or https://..."
     )
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
 from l2x.blackbox import SUM_TOLERANCE, BlackBox, Task
 from l2x.errors import BlackBoxError, InputError
 from l2x.features.view import View, checked_k
+from l2x.files.answers import Answered, Answers, answer_batch, read_answers, values_of
+from l2x.files.checksums import row_checksums
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import progress_bar
+from l2x.labelling.label import label_blocks, share_of
+from l2x.labelling.questions import Part, ask_about
 from l2x.likelihood import Categorical, Gaussian, Likelihood
 from l2x.training import Run
 
@@ -47,27 +54,61 @@ class Rows:
         return self if m == 1 else self[torch.arange(len(self)).repeat(m)]
 
 
-def ask(black_box: BlackBox, view: View, X: Any, *, progress: bool) -> Array:
-    """P_m(y|x) of every row, asked once, in batches.
+def ask(
+    black_box: BlackBox, view: View, X: Any, *, progress: bool, answered: Answered | None = None
+) -> Array:
+    """P_m(y|x) of every row, asked once, in batches of about a second; of rows that an earlier attempt had
+    `answered` it is known.
 
-    If the model fails half-way the error carries the answers so far as `error.answers`.
+    If the model fails half-way the error carries the answers to the first rows as `error.answers`, and all of
+    them as `error.answered`.
     """
-    answers: list[Array] = []
-    n = len(X)
-    if not n:
+    if not len(X):
         raise InputError("There are no rows to ask the model about.")
-    with progress_bar("asking the model", n, visible=progress) as advance:
-        for rows in batches(n, view.recipes.rows_at_once):
-            try:
-                answers.append(black_box(view.for_model(view.take(X, rows))))
-            except BlackBoxError as error:
-                error.answers = np.concatenate(answers) if answers else None
-                raise
-            advance(rows.stop, f"{rows.stop:,} rows asked")
-    widths = {answer.shape[1] for answer in answers}
-    if len(widths) > 1:
-        raise BlackBoxError(f"{black_box.name} returned {sorted(widths)} columns in different batches.")
-    return np.concatenate(answers)
+    most = view.recipes.rows_at_once
+    parts: list[tuple[Part, Array]] = []
+    if answered is not None:
+        answered = answered.of_these(row_checksums(X))
+    done = 0 if answered is None else answered.rows
+    with progress_bar("asking the model", len(X), done=done, visible=progress) as advance:
+
+        def keep(part: Part, answers: Array) -> None:
+            nonlocal done
+            parts.append((part, answers))
+            done += len(part)
+            advance(done, f"{done:,} rows asked")
+
+        try:
+            ask_about(black_box, view_blocks(view, X, most), keep, most=most, answered=answered)
+        except (BlackBoxError, KeyboardInterrupt) as stop:
+            stop.answered = _with(answered, parts)  # type: ignore[union-attr]
+            if isinstance(stop, BlackBoxError):
+                stop.answers = first_answers(stop.answered)
+            raise
+    if answered is None:  # in the order of the rows, without their checksums
+        return np.concatenate([answers for _, answers in sorted(parts, key=lambda pair: pair[0].first)])
+    return values_of(pa.Table.from_batches(list(_with(answered, parts).in_order(len(X)))))
+
+
+def view_blocks(view: View, X: Any, size: int) -> Iterator[Part]:
+    """Checked inputs as the model reads them."""
+    for rows in batches(len(X), size):
+        raw = view.take(X, rows)
+        yield Part(rows.start, raw, view.for_model(raw))
+
+
+def first_answers(answered: Answered) -> Array | None:
+    """The answers to the first rows, up to one that has none."""
+    together: list[pa.RecordBatch] = []
+    for first, batch in zip(answered.first, answered.batches, strict=True):
+        if first == sum(map(len, together)):
+            together.append(batch)
+    return values_of(pa.Table.from_batches(together)) if together else None
+
+
+def _with(answered: Answered | None, parts: Sequence[tuple[Part, Array]]) -> Answered:
+    new = [answer_batch(part.first, part.checksums, answers) for part, answers in parts]
+    return Answered([*(answered.batches if answered else []), *new])
 
 
 def _are_probabilities(given: Array) -> bool:
@@ -88,12 +129,16 @@ def checked_answers(answers: Any, n: int, likelihood: Likelihood) -> Array:
 
 def checked_responses(responses: Any, n: int, black_box: BlackBox, *, name: str = "responses=") -> Array:
     """Answers that the user brings, checked like a model's."""
+    labelled = isinstance(responses, Answers)
+    if labelled:
+        black_box.task = black_box.task or responses.origin.task
+        responses = responses.values
     given = np.asarray(responses, dtype=np.float64)
     if len(given) != n:
         raise InputError(f"{name[:-1]} has {len(given)} rows, X has {n}.")
     # A black box that just repeats them: the checks and the task are then the model's own. Probabilities are
     # no logits, even if the model gives logits.
-    logits = black_box.logits and not _are_probabilities(given)
+    logits = black_box.logits and not labelled and not _are_probabilities(given)
     repeat = BlackBox(lambda _: given, task=black_box.task, logits=logits, name=name)
     answers = repeat(range(n))
     black_box.task = repeat.task
@@ -147,15 +192,27 @@ def prepare(
     validation: float,
     run: Run,
     keep_raw: bool = False,
+    journal: Path | None = None,
+    answered: Answered | None = None,
 ) -> TrainingRows:
     """Ask the model once, when everything else is known to be right, and hold some rows out. The view is
-    fitted."""
+    fitted. Answers go to the `journal` if there is one; those that an earlier attempt had are not asked
+    again."""
     k = checked_k(view, k)
     X = view.check(X)
     learn, hold = split(len(X), validation, run.plan.validation_rows, np.random.default_rng(run.seed))
     before, started = black_box.rows, time.perf_counter()
+    if journal is not None and responses is None:
+        most = view.recipes.rows_at_once
+        blocks = view_blocks(view, X, most)
+        label_blocks(
+            black_box, blocks, journal, most=most, share=share_of(len(X)), progress=run.plan.progress
+        )
+        responses = read_answers(journal)
+    if isinstance(responses, Answers):
+        responses.check(X)
     if responses is None:
-        answers = ask(black_box, view, X, progress=run.plan.progress)
+        answers = ask(black_box, view, X, progress=run.plan.progress, answered=answered)
     else:
         answers = checked_responses(responses, len(X), black_box)
     asked = black_box.rows - before

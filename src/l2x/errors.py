@@ -6,6 +6,7 @@ L2XError
 ├── ArtifactError       a saved explainer that cannot be read           (also an OSError)
 │   └── WriteError      an explainer, a table or a figure that cannot be written
 ├── DataError           a data set that is not here and cannot be fetched (also an OSError)
+├── StudyError          an answer that a study cannot take (closed, out of turn)
 ├── MissingExtraError   an optional package is not installed            (also an ImportError)
 └── NotFittedError      explain before fit                              (also scikit-learn's)
 """
@@ -32,10 +33,12 @@ class InputError(L2XError, ValueError):
 class BlackBoxError(L2XError, RuntimeError):
     """The model to be explained raised, or what it returned cannot be P_m(y|x).
 
-    `answers` holds what it had answered before, so that an expensive model need not be asked again.
+    `answers` holds what it had answered of the first rows, and the next `fit` of the same explainer on the
+    same rows asks only about the rest; `l2x.label` and `fit(..., journal=)` keep answers on disk.
     """
 
     answers: np.ndarray[Any, Any] | None = None
+    answered: Any = None  # every answer, with its row: l2x.files.answers.Answered
 
 
 class ArtifactError(L2XError, OSError):
@@ -48,6 +51,10 @@ class WriteError(ArtifactError):
 
 class DataError(L2XError, OSError):
     """A data set is not in the cache and cannot be fetched, or its checksum is wrong."""
+
+
+class StudyError(L2XError):
+    """A study cannot take this answer: it is closed, or another one stands already."""
 
 
 class MissingExtraError(L2XError, ImportError):

@@ -96,6 +96,22 @@ def honesty(
 
 
 @app.command()
+def ablation(
+    quick: Quick = False,
+    seeds: Seeds = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
+) -> None:
+    """What it takes to reproduce L2X: pieces of its authors' recipe, on XOR and MNIST; fetches MNIST.
+
+    Example:  `l2x reproduce ablation --quick`
+    """
+    _reproduce("ablation", quick, seeds, folder, jobs, as_json, report_only)
+
+
+@app.command()
 def sizes(
     quick: Quick = False,
     seeds: Seeds = None,
@@ -157,6 +173,27 @@ def _require_lightgbm(report_only: bool) -> None:
 
     if not report_only and find_spec("lightgbm") is None:
         raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
+
+
+@app.command()
+def human(
+    quick: Quick = False,
+    source: Annotated[
+        Path,
+        typer.Option("--from", metavar="FOLDER", help="Where the records of imdb-words and -sentences are."),
+    ] = Path("results"),
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
+) -> None:
+    """Section 4.2: what readers see in the selections; here, readers are simulated by a sentiment lexicon.
+
+    Takes the selections that `l2x reproduce imdb-words` and `imdb-sentences` kept; fetches IMDB.
+
+    Example:  `l2x reproduce human`
+    """
+    needed = {"vaderSentiment": "study", "krippendorff": "study", **TEXT}
+    _reproduce("human", quick, 1, folder, 1, as_json, report_only, needed, source=source)
 
 
 def _comparison(name: str, module: str, extras: dict[str, str], summary: str, **options: Any) -> None:

@@ -12,17 +12,21 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
+import torch
 
 from l2x.blackbox import as_black_box
-from l2x.data import ask
-from l2x.evaluation import mask_only_accuracy, posthoc_accuracy, selected_words
+from l2x.conditional import FittedQ, NetworkQ
+from l2x.data import Rows, ask
+from l2x.evaluation import information, mask_only_accuracy, posthoc_accuracy, selected_words
 from l2x.evaluation.agreement import masked_answers
+from l2x.evaluation.information import BITS
 from l2x.explanation import Explanation
 from l2x.features.view import View
 from l2x.features.words import Words
+from l2x.fitting import fit_probe
 from l2x.foundations.arrays import Array
 from l2x.networks.recipe import Options
+from l2x.training import Run
 from l2x_experiments.black_boxes.training import Trained
 from l2x_experiments.contenders import CONTENDERS, Cost, learned
 from l2x_experiments.judges import Judge, cached_judge, judge_accuracy
@@ -32,11 +36,14 @@ from l2x_experiments.runner import Experiment, Job, only_methods
 from l2x_experiments.setting import Budget, Setting
 
 OURS = ("l2x", "l2x-told", "l2x-surrogate", "l2x-model")
-METHODS = (*OURS, "paper", "random", "search", "taylor", "deeplift", "lime", "kernel_shap", "saliency",
-           "taylor-absolute", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")  # fmt: skip
-SEEDED = (*OURS, "paper", "random")
+METHODS = (*OURS, "paper", "paper-letter", "random", "search", "taylor", "deeplift", "lime",
+           "kernel_shap", "saliency", "taylor-absolute", "deeplift-absolute", "lime-absolute",
+           "kernel_shap-absolute")  # fmt: skip
+SEEDED = (*OURS, "paper", "paper-letter", "random")
 # Training inputs whose selections teach the mask-only predictor.
 MASK_ROWS = 8000
+# A q can be fitted to the selections of this many.
+VMI_ROWS = 1000
 # Words selected most often that a record keeps.
 COMMON_WORDS = 20
 
@@ -65,9 +72,8 @@ class Comparison(Setting):
         return self.answers(self.test)
 
     @cached_property
-    def train_classes(self) -> Array:
-        """The model's class for each training input."""
-        return np.asarray(self.answers(self.train).argmax(axis=1))
+    def train_answers(self) -> Array:
+        return self.answers(self.train)
 
 
 def experiment(
@@ -163,6 +169,7 @@ def measure(setting: Comparison, method: str, seed: int) -> Record:
     answers, seen = responses.argmax(axis=1), view.take(setting.train, slice(mask_rows))
     explainer, fit_seconds = timed(lambda: learned(setting, method, seed))
     explanation, explain_seconds = timed(lambda: ranked(explainer.explain(X, k)))
+    selected, said = explainer.explain(seen, k).mask, setting.train_answers[:mask_rows]
     shown = setting.examples[setting.examples < len(X)]
     validation = validated(setting, explainer) if method in OURS else {}
 
@@ -176,7 +183,10 @@ def measure(setting: Comparison, method: str, seed: int) -> Record:
             "posthoc_accuracy": kept(),
             "judge_accuracy": judge_accuracy(setting.judge, X, explanation, answers),
             "mask_only_accuracy": mask_only_accuracy(
-                explainer.explain(seen, k).mask, setting.train_classes[:mask_rows], explanation.mask, answers
+                selected, said.argmax(axis=1), explanation.mask, answers
+            ),
+            "vmi": variational_information(
+                setting, (seen, selected, said), (X, explanation, responses), seed
             ),
             "complement_accuracy": kept(complement=True),
             "fit_seconds": fit_seconds,
@@ -229,6 +239,28 @@ def common_words(explanation: Explanation) -> list[str] | None:
     if not isinstance(explanation.view, Words):
         return None
     return [word for word, _ in selected_words(explanation).most_common(COMMON_WORDS)]
+
+
+def variational_information(
+    setting: Comparison, learn: tuple[Any, Array, Array], test: tuple[Any, Explanation, Array], seed: int
+) -> float | None:
+    """H(Y) + E[log q(Y | X_S)] in nats, on test inputs, of a q that was fitted to the contender's own
+    selections, (inputs, masks, answers) of training inputs: "VMI" in comments of the paper's source.
+
+    As a probe of the encode-meter q starts from the judge, which can read values already. It is at most log 2
+    for two classes. None where too few inputs were explained to fit a q.
+    """
+    inputs, masks, answers = learn
+    X, explanation, responses = test
+    view, judge = setting.judge.view, setting.judge.q
+    if len(inputs) < VMI_ROWS:
+        return None
+    assert isinstance(judge, NetworkQ)
+    rows = Rows(view, None, view.encode(view.check(inputs)), judge.likelihood.targets(answers))
+    run = Run.begin(setting.plans.ours, seed)
+    q = fit_probe(judge, rows, torch.from_numpy(masks).float(), run, shuffled=False)
+    found = information(FittedQ(view, q), X, explanation, responses=responses)
+    return float(found.captured / BITS)
 
 
 def ranked(explanation: Explanation) -> Explanation:

@@ -29,15 +29,17 @@ class Methods:
         self.records, self.inputs, self.features = records, inputs, features
         self.groups = {group[0]["method"]: group for group in records.groups(method=list(LABELS))}
 
-    def table(self, printed: Mapping[str, float]) -> Table:
+    def table(self, printed: Mapping[str, float], printed_vmi: Mapping[str, float] | None = None) -> Table:
         """One line for each contender; `printed` are the paper's own numbers."""
         cells: dict[str, Cell] = {
             "method": name_of("method", LABELS),
             "post-hoc": mean_sd("posthoc_accuracy"),
-            "printed": lambda group: f"{printed[m]:.3f}" if (m := group[0]["method"]) in printed else NOTHING,
+            "printed": _printed(printed),
             "judge": mean_sd("judge_accuracy"),
             "index set": mean_sd("mask_only_accuracy"),
             "the rest": mean_sd("complement_accuracy"),
+            "VMI": mean_sd("vmi"),
+            "VMI printed": _printed(printed_vmi or {}),
             "fit s": mean_sd("fit_seconds", digits=0),
             "s / 1,000": lambda group: (
                 f"{np.mean([1e3 * r['explain_seconds'] / r['rows'] for r in group]):.3g}"
@@ -67,7 +69,9 @@ class Methods:
         seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "1"
         return (
             "Printed: in the paper or in comments of its source. Index set: a logistic regression that sees "
-            f"which {self.features} were selected. The rest: the model on all but the selection. Fit s and "
+            f"which {self.features} were selected. The rest: the model on all but the selection. VMI: the "
+            "variational lower bound of the mutual information between selection and answer, in nats, by a q "
+            "that was fitted to the method's own selections. Fit s and "
             f"s / 1,000: seconds to learn, and to explain 1,000 {self.inputs}. Measured on {whole:,} test "
             f"{self.inputs}{exceptions}. Mean ± standard deviation over {seeds} seed(s) where a method "
             "learns or draws."
@@ -75,6 +79,10 @@ class Methods:
 
     def percent(self, method: str, key: str = "posthoc_accuracy") -> str:
         return f"{100 * self.groups[method].mean(key):.1f} %"
+
+
+def _printed(numbers: Mapping[str, float]) -> Cell:
+    return lambda group: f"{numbers[m]:.3f}" if (m := group[0]["method"]) in numbers else NOTHING
 
 
 def introduction(first: Record, *, inputs: str, features: str, removed: str, of: str = "") -> list[str]:
@@ -94,10 +102,15 @@ def introduction(first: Record, *, inputs: str, features: str, removed: str, of:
 
 def selection(record: Record, view: View, inputs: Any) -> Explanation:
     """What a record's contender selected in its examples, which are `inputs`, best first."""
-    indices = np.asarray(record["examples"])
-    scores = np.full((len(indices), view.d), -np.inf)
-    np.put_along_axis(scores, indices, np.tile(np.arange(record["k"], 0, -1.0), (len(indices), 1)), axis=1)
-    return Explanation(scores, record["k"], view.names_, inputs=inputs, view=view)
+    return explanation_of(record["examples"], record["k"], view, inputs)
+
+
+def explanation_of(selections: Sequence[Sequence[int]], k: int, view: View, inputs: Any) -> Explanation:
+    """The explanation of `inputs` that selects these features, best first, at most k of each."""
+    scores = np.full((len(selections), view.d), -np.inf)
+    for row, selected in enumerate(selections):
+        scores[row, list(selected)] = np.arange(k, k - len(selected), -1.0)
+    return Explanation(scores, k, view.names_, inputs=inputs, view=view)
 
 
 def with_examples(records: Records, methods: Sequence[str]) -> list[Record]:

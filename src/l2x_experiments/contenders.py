@@ -61,14 +61,20 @@ def ours(**options: Any) -> Learn:
     return learn
 
 
-def papers(**options: Any) -> Learn:
-    """The paper's recipe, with these options of `l2x.Explainer.paper`."""
+def papers(*, to_the_letter: bool = False) -> Learn:
+    """The paper's recipe, as its authors ran it or as its text has it."""
 
     def learn(setting: Setting, seed: int) -> Explains:
+        view, plan = setting.paper_features, setting.plans.paper
+        if to_the_letter:
+            view, plan = setting.letter_features, setting.plans.letter
         explainer = l2x.Explainer.paper(
-            setting.black_box, setting.k, features=setting.paper_features or setting.features,
-            training=setting.plans.paper, seed=seed, **options,
+            setting.black_box, setting.k, features=view or setting.features, to_the_letter=to_the_letter,
+            training=plan, seed=seed,
         )  # fmt: skip
+        if not to_the_letter:
+            for network in ("selector", "predictor"):
+                explainer.set_params(**{network: getattr(explainer, network) | setting.paper_networks})
         return explainer.fit(setting.train)
 
     return learn
@@ -134,6 +140,7 @@ CONTENDERS: dict[str, Contender] = {
     "l2x-model": Contender("l2x, value = model", ours(value="model")),
     "l2x-surrogate": Contender("l2x, value = surrogate", ours(value="surrogate")),
     "paper": Contender("L2X, paper", papers()),
+    "paper-letter": Contender("L2X, to the letter", papers(to_the_letter=True)),
     "taylor": Contender("Taylor", white_box(baselines.Taylor), "gradient"),
     "deeplift": Contender("DeepLIFT", white_box(baselines.DeepLift), "gradient"),
     "lrp": Contender("LRP", white_box(baselines.LRP), "gradient"),

@@ -30,8 +30,8 @@ from l2x_experiments.records import Record
 from l2x_experiments.runner import Experiment, Job
 from l2x_experiments.setting import Budget, Setting
 
-CARD_METHODS = ("l2x", "paper", "position", "prediction", "marginal")
-TRUTH_METHODS = ("l2x", "paper")
+CARD_METHODS = ("l2x", "paper-letter", "position", "prediction", "marginal")
+TRUTH_METHODS = ("l2x", "paper-letter")
 Draw = Callable[..., SyntheticData]
 # Draws of the three parts never share a seed.
 JUDGE_SEED, TEST_SEED = 3_000_000, 4_000_000
@@ -93,7 +93,7 @@ def card_jobs(budget: CardBudget, sets: Sequence[str], seeds: int) -> list[Job]:
         for name in sets
         for seed in range(first, first + (budget.verdict_seeds if name == "switch" else seeds))
         for method in CARD_METHODS
-        if method != "paper" or seed < first + budget.paper_seeds
+        if method != "paper-letter" or seed < first + budget.paper_seeds
     ]
 
 

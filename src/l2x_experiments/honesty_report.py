@@ -23,7 +23,7 @@ NUMBERS = {
     "bits captured": ("information", "captured"),
     "exact sets": ("truth", "exact"),
 }
-EXPECTED = {"l2x": "should not be", "paper": "trained jointly: it may or may not"}
+EXPECTED = {"l2x": "should not be", "paper-letter": "trained jointly: it may or may not"}
 SETS = {
     "switch": "Switch",
     "syn4": "Syn4",

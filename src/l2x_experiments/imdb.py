@@ -103,7 +103,9 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         labels=test.y,
         examples=example_rows(test, answers),
         items=ITEMS,
-        paper_features=plain,
+        # The authors' code has pretrained vectors in both networks of the sentence task, and none for words.
+        paper_features=view if problem == "sentences" else plain,
+        letter_features=plain,
     )
     if problem == "sentences":
         few = max(2, budget.sampling_rows // LSTM_SLOWER)

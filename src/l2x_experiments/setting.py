@@ -15,10 +15,11 @@ from l2x_experiments.judges import Judge
 
 
 class Plans(NamedTuple):
-    """How explainers are trained: ours, and the judge; and the paper's."""
+    """How explainers are trained: ours, and the judge; the paper's, as it was run and to the letter."""
 
     ours: TrainingPlan
     paper: TrainingPlan
+    letter: TrainingPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,14 @@ class Budget:
 
     def plans(self, view: View | type[View]) -> Plans:
         """The view's own plans with this budget's steps, and without progress bars."""
-        ours = view.recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
-        paper = view.recipes.paper.plan.with_steps(value=self.paper_steps, selector=self.paper_steps)
+        recipes, steps = view.recipes, self.paper_steps
+        ours = recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
         ours = replace(ours, evaluations=self.evaluations or ours.evaluations, progress=False)
-        return Plans(ours, replace(paper, progress=False))
+        paper, letter = (
+            replace(recipe.plan.with_steps(value=steps, selector=steps), progress=False)
+            for recipe in (recipes.paper, recipes.letter)
+        )
+        return Plans(ours, paper, letter)
 
 
 @dataclass(kw_only=True)
@@ -53,7 +58,9 @@ class Setting:
     test: Any  # and are measured on these
     plans: Plans
     features: View | None = None  # None leaves it to the contender, whose default is columns
-    paper_features: View | None = None  # for the paper's recipe, where it has another view than ours
+    # For the paper's recipe and for its text's own settings, where they have another view than ours.
+    paper_features: View | None = None
+    letter_features: View | None = None
     model: Any = None  # the network or the trees in the black box, for contenders that look inside
     background: Any = None  # rows that some contenders compare with, or learn from
     judge: Judge | None = None  # fitted on other inputs than the explainers'
@@ -63,4 +70,7 @@ class Setting:
     conditional: Callable[[int], Conditional] | None = None
     signed: bool = False  # rank by what speaks for the predicted class, not by what matters at all
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of baselines, by name
+    paper_networks: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of both of the paper's, for this problem
     learned: dict[tuple[str, int], Any] = field(default_factory=dict)  # contenders, by name and seed

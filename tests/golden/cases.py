@@ -105,8 +105,11 @@ def explainers() -> Iterator[tuple[str, l2x.Explainer, Any]]:
             explainer = l2x.Explainer(model, k, features=view, value=value, training=plan(), seed=5)
             yield f"{name}/{value}", explainer.fit(X), X
         relaxed = l2x.ConcreteMax(temperature=0.1)
-        paper = l2x.Explainer.paper(model, k, features=view, training=plan(), sampler=relaxed, seed=5)
-        yield f"{name}/paper", paper.fit(X), X
+        for recipe, letter in (("paper", False), ("paper-letter", True)):
+            paper = l2x.Explainer.paper(
+                model, k, features=view, to_the_letter=letter, training=plan(), sampler=relaxed, seed=5
+            )
+            yield f"{name}/{recipe}", paper.fit(X), X
 
 
 def outcomes() -> dict[str, np.ndarray]:

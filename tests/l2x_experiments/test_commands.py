@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from l2x.cli import app
 
 RESULTS = Path(__file__).parents[2] / "results"
-COMMANDS = ("synthetic", "honesty", "mnist", "imdb-words", "imdb-sentences", "adult")
+COMMANDS = ("synthetic", "honesty", "mnist", "imdb-words", "imdb-sentences", "adult", "ablation")
 
 
 def reproduce(*arguments: str) -> tuple[int, str]:
@@ -65,5 +65,5 @@ def test_common_options(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0
     wanted = ["--quick", "--seeds", "--folder", "--json", "--report-only", f"l2x reproduce {name} --quick"]
     wanted += ["--jobs"] if name != "adult" else []
-    wanted += ["--only"] if name not in ("adult", "honesty") else []
+    wanted += ["--only"] if name not in ("adult", "honesty", "ablation") else []
     assert [text for text in wanted if text not in said] == []

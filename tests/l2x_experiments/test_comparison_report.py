@@ -19,7 +19,7 @@ def records() -> Records:
 
 def table(records: Records) -> dict[str, list[str]]:
     methods = Methods(records, inputs="reviews", features="words")
-    return {row[0]: list(row[1:]) for row in methods.table({"paper": 0.908}).rows}
+    return {row[0]: list(row[1:]) for row in methods.table({"paper-letter": 0.908}).rows}
 
 
 def test_the_chosen_recipe_appears_once_as_l2x(records: Records) -> None:
@@ -36,7 +36,7 @@ def test_the_chosen_recipe_appears_once_as_l2x(records: Records) -> None:
 
 def test_the_papers_own_numbers_stand_beside_ours(records: Records) -> None:
     rows = table(records)
-    assert rows["L2X, paper"][1] == "0.908"
+    assert rows["L2X, to the letter"][1] == "0.908"
     assert rows["Taylor"][1] == NOTHING
 
 
@@ -47,5 +47,5 @@ def test_the_caption_says_what_is_measured_on_fewer_inputs(records: Records) -> 
 
 
 def test_examples_of_methods_that_have_some(records: Records) -> None:
-    found = with_examples(records, ["paper", "deeplift", "taylor"])
-    assert [record["method"] for record in found] == ["paper", "taylor"]
+    found = with_examples(records, ["paper-letter", "deeplift", "taylor"])
+    assert [record["method"] for record in found] == ["paper-letter", "taylor"]

@@ -28,10 +28,10 @@ def test_records_rates_and_page(tmp_path: Path) -> None:
     records = run(cards, tmp_path, progress=False)
     assert [(r["seed"], r["method"]) for r in records] == [
         *((0, method) for method in CARD_METHODS),
-        *((1, method) for method in CARD_METHODS if method != "paper"),
+        *((1, method) for method in CARD_METHODS if method != "paper-letter"),
     ]
     rates = honesty_report.rates(records)
-    assert (rates["l2x"][1], rates["paper"][1]) == (2, 1)
+    assert (rates["l2x"][1], rates["paper-letter"][1]) == (2, 1)
 
     more = run(honesty.experiment(quick=True, seeds=1, sets=["switch"]), tmp_path, progress=False)
     assert more[: len(records)] == records[:]  # not measured again
@@ -40,7 +40,11 @@ def test_records_rates_and_page(tmp_path: Path) -> None:
     assert truths.select(set="syn4")[0]["best_tpr"] == pytest.approx(0.9, abs=0.03)
     page = honesty_report.report(more).write(tmp_path).read_text()
     assert "How often the verdict errs" in page
-    assert (tmp_path / "honesty.md").read_text().startswith("## Switch\n\n|  | l2x | L2X, paper | cheats by")
+    assert (
+        (tmp_path / "honesty.md")
+        .read_text()
+        .startswith("## Switch\n\n|  | l2x | L2X, to the letter | cheats by")
+    )
     assert (tmp_path / "figures" / "honesty.png").exists()
 
 

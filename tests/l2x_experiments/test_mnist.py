@@ -39,7 +39,7 @@ def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_method_gives_a_whole_record(tmp_path: Path) -> None:
     records = run(mnist.experiment(quick=True, seeds=1), tmp_path, progress=False)
-    assert len(records) == 15
+    assert len(records) == 17
     for record in records:
         assert record.keys() >= KEYS
         for name in ("posthoc", "judge", "mask_only", "complement"):

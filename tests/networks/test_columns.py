@@ -19,6 +19,18 @@ def test_a_perceptron_ends_with_a_dense_layer() -> None:
     assert layers(torch.rand(3, 5)).shape == (3, 2)
 
 
+def test_a_normalised_perceptron_gives_hidden_layers_of_variance_one() -> None:
+    torch.manual_seed(0)
+    layers = perceptron([5, 8, 7, 2], "relu", normalise=True)
+    assert [type(layer) for layer in layers[:3]] == [nn.Linear, nn.ReLU, nn.BatchNorm1d]
+    assert isinstance(layers[-1], nn.Linear)  # what it says is not normalised
+    hidden = layers[:-1](100 * torch.rand(500, 5))
+    varies = hidden.var(dim=0) > 0
+    assert varies.any()
+    assert torch.allclose(hidden[:, varies].var(dim=0), torch.ones(()), atol=0.05)
+    assert torch.allclose(hidden.mean(dim=0), torch.zeros(()), atol=1e-4)
+
+
 @settings(max_examples=50, deadline=None)
 @given(cells=st.lists(st.tuples(st.integers(-1, 3), st.booleans(), st.floats(-5, 5)), min_size=1))
 def test_every_cell_has_its_slot(cells: list[tuple[int, bool, float]]) -> None:

@@ -30,19 +30,39 @@ def build(kind: str, recipe: Recipe) -> tuple[nn.Module, nn.Module]:
 
 
 @pytest.mark.parametrize("kind", RECIPES)
-def test_networks_take_the_options_of_both_recipes(kind: str) -> None:
+def test_networks_take_the_options_of_every_recipe(kind: str) -> None:
     recipes = RECIPES[kind]
-    (mine, _), (theirs, _) = build(kind, recipes.ours), build(kind, recipes.paper)
-    assert sum(p.numel() for p in mine.parameters()) != sum(p.numel() for p in theirs.parameters())
-    assert recipes.ours.predictor != recipes.paper.predictor
+    mine, _ = build(kind, recipes.ours)
+    for paper in (recipes.paper, recipes.letter):
+        theirs, _ = build(kind, paper)
+        assert sum(p.numel() for p in mine.parameters()) != sum(p.numel() for p in theirs.parameters())
+        assert recipes.ours.predictor != paper.predictor
 
 
 @pytest.mark.parametrize("kind", RECIPES)
-def test_the_papers_are_trained_by_rmsprop_at_a_thousandth(kind: str) -> None:
-    phase = RECIPES[kind].paper.plan.selector
+def test_to_the_letter_is_rmsprop_at_a_thousandth_and_a_temperature_of_a_tenth(kind: str) -> None:
+    letter = RECIPES[kind].letter
+    phase = letter.plan.selector
     assert (phase.optimizer, phase.learning_rate, phase.schedule) == ("rmsprop", 1e-3, "constant")
+    assert (letter.temperature, letter.divide_by_k, phase.choose, phase.l2) == (0.1, False, "best", 0.0)
+    normalised = [
+        m for network in build(kind, letter) for m in network.modules() if "Norm" in type(m).__name__
+    ]
+    assert normalised == []
+
+
+@pytest.mark.parametrize("kind", RECIPES)
+def test_as_its_authors_ran_it(kind: str) -> None:
+    """Normalisation in q of tables and images, a higher temperature for texts, the last weights for all."""
+    paper, text = RECIPES[kind].paper, kind in ("words", "sentences")
+    selector, predictor = build(kind, paper)
+    assert any("Norm" in type(m).__name__ for m in predictor.modules()) != text
+    assert not any("Norm" in type(m).__name__ for m in selector.modules())
+    assert (paper.temperature, paper.divide_by_k) == ((0.5, True) if text else (0.1, False))
+    assert (paper.plan.selector.choose, paper.plan.selector.learning_rate) == ("last", 1e-3)
 
 
 def test_what_a_recipe_does_not_say() -> None:
-    assert Recipes().ours == Recipe(TrainingPlan(), {}, {})
+    assert Recipes().ours == Recipe(TrainingPlan(), selector={}, predictor={})
     assert Recipes().paper.plan == TrainingPlan.paper()
+    assert Recipes().letter.plan == TrainingPlan.paper(to_the_letter=True)

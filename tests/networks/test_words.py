@@ -126,6 +126,33 @@ def test_a_predictor_that_sees_the_mask_knows_how_many_words_there_are() -> None
         assert torch.allclose(predictor(ids, once), predictor(ids, twice), atol=1e-6) != sees_mask
 
 
+def test_a_divisor_takes_the_place_of_the_masks_sum() -> None:
+    """Of four words at a quarter: their average, or, over a divisor of four, a quarter of it."""
+    ids, mask = torch.full((1, 7), 3), torch.zeros(1, 7)
+    mask[:, :4] = 0.25
+    whole, quarter = (
+        WordPredictor(VOCABULARY, 3, pooling="average", divisor=divisor, sees_mask=False, **FEW)
+        for divisor in (None, 4.0)
+    )
+    quarter.load_state_dict(whole.state_dict())
+    assert torch.allclose(whole.embedding.average(ids, mask), whole.embedding(ids[:, 0]), atol=1e-6)
+    assert torch.allclose(
+        quarter.embedding.average(ids, mask, 4.0), whole.embedding(ids[:, 0]) / 4, atol=1e-6
+    )
+    assert not torch.allclose(whole(ids, mask), quarter(ids, mask))
+
+
+def test_the_papers_selector_reads_each_text_by_itself() -> None:
+    """All texts stand in one row of words: neither neighbours nor padding may show in the scores."""
+    ids, selector = texts(), PaperWordSelector(VOCABULARY, width=4, filters=6, local=5).eval()
+    together = selector(ids)
+    for row, alone in enumerate(ids):
+        there = alone != PAD
+        assert torch.allclose(selector(alone[None])[0][there], together[row][there], atol=1e-5)
+        assert torch.allclose(selector(alone[there][None])[0], together[row][there], atol=1e-5)
+    assert not together[ids == PAD].any()
+
+
 def test_all_words_begin_with_the_same_score_and_padding_does_not_change_it() -> None:
     ids, selector = texts(), WordSelector(VOCABULARY, 3, width=4, filters=5, hidden=6)
     assert len(selector(ids)[ids != PAD].unique()) == 1

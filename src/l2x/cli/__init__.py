@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from l2x._version import __version__
-from l2x.cli import data, evaluate, explain, fit, reproduce
+from l2x.cli import data, evaluate, explain, export, fit, label, reproduce, serve, study
 from l2x.cli.terminal import Commands
 
 EXPLAINING = "Explain a model"
@@ -49,8 +49,12 @@ def main(
     """
 
 
+app.command(rich_help_panel=EXPLAINING)(label.label)
 app.command(rich_help_panel=EXPLAINING)(fit.fit)
 app.command(rich_help_panel=EXPLAINING)(explain.explain)
 app.command(rich_help_panel=EXPLAINING)(evaluate.evaluate)
+app.command(rich_help_panel=EXPLAINING)(export.export)
+app.command(rich_help_panel=EXPLAINING)(serve.serve)
+app.add_typer(study.app, name="study", rich_help_panel=EXPLAINING)
 app.add_typer(data.app, name="data", rich_help_panel=REPRODUCING)
 app.add_typer(reproduce.app, name="reproduce", rich_help_panel=REPRODUCING)

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from l2x.cli.first_rows import show_first
 from l2x.cli.model import load_black_box
-from l2x.cli.options import STANDARD, Column, Data, Drop, OtherK, Quiet, Saved
+from l2x.cli.options import (
+    STANDARD,
+    Address,
+    Column,
+    Drop,
+    Engine,
+    EngineChoice,
+    OtherK,
+    Quiet,
+    Saved,
+    Source,
+)
 from l2x.cli.terminal import note_ignored, say
 
 if TYPE_CHECKING:
@@ -21,13 +32,13 @@ if TYPE_CHECKING:
     from l2x.scale.stream import BatchExplainer
 
 Output = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--output",
         "-o",
         metavar="OUT",
         help="A .csv or .parquet file, or - for standard output: CSV, or JSON lines if DATA are. Without it, "
-        "look at the first rows.",
+        "look at the first rows. With --engine ray also a folder or an address, for many .parquet files.",
     ),
 ]
 Keep = Annotated[
@@ -65,7 +76,7 @@ Workers = Annotated[
 
 def explain(
     file: Saved,
-    data: Data,
+    data: Source,
     output: Output = None,
     k: OtherK = None,
     keep: Keep = None,
@@ -77,6 +88,8 @@ def explain(
     head: Head = 10,
     batch_rows: BatchRows = None,
     workers: Workers = None,
+    engine: EngineChoice = Engine.local,
+    address: Address = None,
     quiet: Quiet = False,
 ) -> None:
     """Explain every row of DATA. The model is not needed; a file of any size streams through.
@@ -89,25 +102,49 @@ def explain(
 
     Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
 
+    A cluster:  `l2x explain churn.l2x s3://bucket/customers -o s3://bucket/why --engine ray --address auto`
+
     In a pipe:  `... | l2x explain churn.l2x - -o - | ...`
     """
     from l2x.artifact import load
+    from l2x.errors import InputError
     from l2x.files.pipes import opened
 
+    if engine is Engine.ray:
+        if output is None or answers or model or share is not None:
+            raise InputError("--engine ray needs -o, and takes no --answers, --model and --share.")
+        options = {"keep": keep or [], "drop": drop or [], "column": column, "k": k, "actors": workers}
+        options |= {} if batch_rows is None else {"batch_rows": batch_rows}
+        _explain_with_ray(file, data, output, options, address=address, quiet=quiet)
+        return
+    source, target = Path(data), None if output is None else Path(output)
     explainer = load(file, model=None if model is None else load_black_box(model))
     given = [name for name in (answers or "").split(",") if name]
     _check_answers(explainer, given, model)
-    with opened(data) as (table, as_lines):
+    with opened(source) as (table, as_lines):
         keep = list(dict.fromkeys(keep or []))
         batches = _batches(explainer, table, k, keep, drop or [], column, given, share, quiet=quiet)
         workers = 1 if model is not None else workers  # it may not bear two questions at a time
-        if output is None:
+        if target is None:
             show_first(batches, table, head)
-        elif output == STANDARD:
+        elif target == STANDARD:
             _explain_out(batches, table, batch_rows=batch_rows, lines=as_lines)
         else:
-            _check_output(output, {"DATA": data, "FILE": file})
-            _explain_into(output, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+            _check_output(target, {"DATA": source, "FILE": file})
+            _explain_into(target, batches, table, batch_rows=batch_rows, workers=workers, quiet=quiet)
+
+
+def _explain_with_ray(
+    file: Path, data: str, output: str, options: dict[str, Any], *, address: str | None, quiet: bool
+) -> None:
+    """Explain Parquet files on a cluster; Ray shows its own progress."""
+    from l2x.scale import ray
+
+    started = time.perf_counter()
+    rows = ray.read_parquet(data, address=address, progress=not quiet)
+    ray.write(ray.explain(rows, file, **options), output)
+    if not quiet:
+        typer.echo(f"saved      {output}: explained by Ray in {time.perf_counter() - started:.1f} s")
 
 
 def _batches(

@@ -76,9 +76,25 @@ Queries = Annotated[
         "answers in about three minutes.",
     ),
 ]
-Paper = Annotated[bool, typer.Option("--paper", help="Train exactly as the paper does.")]
+Paper = Annotated[bool, typer.Option("--paper", help="Train as the paper's authors did.")]
 Rows = Annotated[int, typer.Option(min=2, help="Learn from at most this many rows of DATA, drawn at random.")]
 Validation = Annotated[float, typer.Option(help="Share of the rows held out to choose the best weights.")]
+Responses = Annotated[
+    Path | None,
+    typer.Option(
+        "--responses",
+        metavar="ANSWERS",
+        help="The model's answers about DATA, as `l2x label` wrote them: the model is not asked.",
+    ),
+]
+Journal = Annotated[
+    Path | None,
+    typer.Option(
+        "--journal",
+        metavar="ANSWERS",
+        help="Keep answers in this .parquet file as they come; those that are there are not asked again.",
+    ),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="Train far less, for a first look.")]
 
 
@@ -97,6 +113,8 @@ def fit(
     paper: Paper = False,
     rows: Rows = 1_000_000,
     validation: Validation = 0.1,
+    responses: Responses = None,
+    journal: Journal = None,
     seed: Seed = 0,
     quick: Quick = False,
     quiet: Quiet = False,
@@ -108,18 +126,26 @@ def fit(
 
     Example:  `l2x fit churn:model train.parquet --drop churned --drop id --k 4 -o churn.l2x`
 
+    A slow model:  `l2x label churn:model train.parquet -o answers.parquet`, then `--responses` with that
+
     Texts:  `l2x fit reviews:model train.csv --features words --column text --k 10 -o reviews.l2x`
     """
     from l2x.explainer import Explainer
     from l2x.features.columns import Columns
+    from l2x.files.answers import read_answers
     from l2x.files.pipes import opened
     from l2x.files.tables import read_training_rows
     from l2x.foundations.atomic import check_writable
 
     _check_usage(data, features, column, value, paper=paper)
+    if responses is not None and journal is not None:
+        raise typer.BadParameter("the answers are in --responses already.", param_hint="--journal")
     # Whatever can be wrong is found before the model is asked anything.
     with opened(data) as (table, _):
         check_writable(output, inputs={"DATA": data, "MODEL": Path(model)})
+        if journal is not None:
+            check_writable(journal, inputs={"DATA": data, "FILE": output})
+        answers = None if responses is None else read_answers(responses, rows=rows, seed=seed)
         black_box = load_black_box(model)
         view, drop = _view(features), drop or []
         frame = read_training_rows(
@@ -132,7 +158,9 @@ def fit(
     options |= {} if answer is None else {"answer": answer.value}
     options["training"] = training_plan(view, paper=paper, quick=quick, progress=not quiet)
     build = Explainer.paper if paper else Explainer
-    explainer = build(black_box, k, features=view, seed=seed, **options).fit(frame, validation=validation)
+    explainer = build(black_box, k, features=view, seed=seed, **options).fit(
+        frame, validation=validation, responses=answers, journal=journal
+    )
     explainer.save(output)
     if not quiet:
         _print_summary(explainer, black_box.name, output, features.value)

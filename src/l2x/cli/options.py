@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,8 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="What to explain: `module:attribute`, imported from the current folder "
-        "(an estimator, a booster, a torch module, a function), or an `.onnx` file.",
+        "(an estimator, a booster, a torch module, a function), an `.onnx` file, or the address of a model, "
+        "`https://...`, whose token is in the environment variable L2X_TOKEN.",
         show_default=False,
     ),
 ]
@@ -27,6 +29,29 @@ Data = Annotated[
         "input: CSV or JSON lines.",
         show_default=False,
     ),
+]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv or .parquet file with a header, a .txt file with one text per line, or - for standard "
+        "input: CSV or JSON lines; with --engine ray also a folder of .parquet files, or an address such as `s3://bucket/folder`.",
+        show_default=False,
+    ),
+]
+
+
+class Engine(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+EngineChoice = Annotated[
+    Engine, typer.Option("--engine", help="Where the work is done: on this machine, or by a Ray cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Of a Ray cluster; without it, Ray starts on this machine."),
 ]
 Saved = Annotated[
     Path, typer.Argument(metavar="FILE", help="An explainer that `l2x fit` saved.", show_default=False)

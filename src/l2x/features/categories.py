@@ -53,6 +53,11 @@ class Levels:
         codes[pc.is_null(cells).to_numpy(zero_copy_only=False)] = np.nan
         return np.asarray(codes)
 
+    @property
+    def texts(self) -> list[str]:
+        """The categories as texts, by which those of other files are compared with them."""
+        return list(self._known.to_pylist())
+
     @cached_property
     def _known(self) -> pa.Array:
         return _keys(pa.array(list(self.values)))

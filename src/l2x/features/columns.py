@@ -137,7 +137,11 @@ class Columns(View):
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         """(n, columns): standardised numbers, codes of categories (UNSEEN for new ones), NaN for gaps."""
-        return as_tensor(self._standard(self.cells_.numbers(X, first_row=first_row)))
+        return self.encode_numbers(self.cells_.numbers(X, first_row=first_row))
+
+    def encode_numbers(self, matrix: Array) -> Tensor:
+        """What `encode` makes of the `numbers` of a table."""
+        return as_tensor(self._standard(matrix))
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         masked: Tensor = self.masked_.to(x.device)(x, mask)

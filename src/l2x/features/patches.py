@@ -77,7 +77,11 @@ class Patches(View):
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         _check_finite(X, first_row=first_row)
-        x = as_tensor(X).reshape(len(X), self.channels, *self.image_shape_[-2:]) / self.scale_
+        return self.encode_pixels(as_tensor(X))
+
+    def encode_pixels(self, pixels: Tensor) -> Tensor:
+        """What `encode` makes of images as a tensor of floats."""
+        x = pixels.reshape(-1, self.channels, *self.image_shape_[-2:]) / self.scale_
         return self._padded(x, "replicate" if self.padding == "edge" else "constant")
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The results of an unfinished run, kept beside its target: the same run, started again, resumes from them.
 
     <target>.parts/
-        run.json        what was asked; a run that asks anything else starts over
+        run.json        what was asked; a run that asks anything else starts over, or is refused
         0000.arrows     the results of the first session, in order, as an Arrow stream
         0001.arrows     those of the next, ...
 
@@ -27,9 +27,14 @@ Append = Callable[[pa.RecordBatch], None]
 
 
 class Journal:
-    """Results for `target` of the run that `asked` describes; those of any other run are deleted."""
+    """Results for `target` of the run that `asked` describes; those of any other run are deleted.
 
-    def __init__(self, target: Path, asked: dict[str, Any]) -> None:
+    `precious` results, which somebody paid for, are never deleted before the run succeeds: another run is an
+    InputError.
+    """
+
+    def __init__(self, target: Path, asked: dict[str, Any], *, precious: bool = False) -> None:
+        self.precious = precious
         self.folder = target.with_name(f"{target.name}.parts")
         self.description = self.folder / "run.json"
         self.asked = json.dumps(asked, indent=1).encode()
@@ -38,8 +43,9 @@ class Journal:
     def opened(self) -> Iterator[Append]:
         """Claim the folder for this process until the block ends; `append(result)` adds to it.
 
-        The folder is deleted on success, and on an InputError: with other input it is another run. After
-        anything else - an interruption, a full disk - it stays, unless it holds no results.
+        The folder is deleted on success, and on an InputError, unless results are precious: with other input
+        it is another run. After anything else - an interruption, a full disk - it stays, unless it holds no
+        results.
         """
         self._check_folder()
         self.folder.mkdir(exist_ok=True)
@@ -50,16 +56,19 @@ class Journal:
                 with _segment(self.folder / f"{len(self._segments()):04}.arrows") as append:
                     yield append
             except BaseException as error:
-                if isinstance(error, InputError) or not self._segments():
+                over = isinstance(error, InputError) and not self.precious
+                if over or not self._segments():
                     shutil.rmtree(self.folder, ignore_errors=True)
                 raise
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def results(self) -> Iterator[pa.RecordBatch]:
-        """Everything that earlier sessions of an opened journal finished, in order."""
+    def results(self, *, mapped: bool = False) -> Iterator[pa.RecordBatch]:
+        """Everything that the sessions of an opened journal finished, in order; `mapped` results stay on
+        disk until they are read, so that a list of them takes no memory."""
         for path in self._segments():
             try:
-                with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                file = pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))
+                with file, pa.ipc.open_stream(file) as stream:
                     yield from stream
             except (pa.ArrowInvalid, OSError):
                 continue  # the session ended while it wrote its last result
@@ -89,6 +98,12 @@ class Journal:
     def _tidy(self) -> None:
         """Delete another run's results; of this run, the hidden files that a killed writer left."""
         same_run = self.description.exists() and self.description.read_bytes() == self.asked
+        if self.precious and not same_run and self._segments():
+            other = " ".join(self.description.read_text().split())
+            raise InputError(
+                f"'{self.folder}' keeps the results of another run, {other}; finish that, delete the folder, "
+                "or choose another target."
+            )
         for path in self.folder.glob(".*" if same_run else "*"):
             if path.name != "lock":
                 path.unlink()

@@ -67,9 +67,20 @@ class Table:
             else:
                 with pa.parquet.ParquetFile(path) as file:
                     schema, self.rows = file.schema_arrow, int(file.metadata.num_rows)
-            names = schema.names
+        self._know(schema)
+
+    @classmethod
+    def described(cls, schema: pa.Schema, name: str) -> Table:
+        """A table by its columns alone, whose rows somebody else reads."""
+        table = cls.__new__(cls)
+        table.path, table.format, table.rows, table._source = Path(name), "parquet", None, None
+        table._know(schema)
+        return table
+
+    def _know(self, schema: pa.Schema) -> None:
+        names = schema.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise InputError(f"'{path}' has more than one column named {', '.join(map(repr, twice))}.")
+            raise InputError(f"'{self.path}' has more than one column named {', '.join(map(repr, twice))}.")
         self._types = dict(zip(names, schema.types, strict=True))  # in a CSV, guessed from the first block
         written = (schema.pandas_metadata or {}).get("index_columns", [])
         self.index_columns = [name for name in names if name in written]
@@ -146,7 +157,7 @@ class Table:
                 first += 1
             groups = range(first, file.num_row_groups)
             for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
-                yield _with_floats(batch.select(wanted).slice(skip), decimals)
+                yield with_floats(batch.select(wanted).slice(skip), decimals)
                 skip = max(0, skip - len(batch))
 
     def _csv_blocks(
@@ -238,12 +249,16 @@ def read_sample(table: Table, view: View, columns: Sequence[str], rows: int, *, 
     From a CSV they come as pandas would have read them: models depend on integers being integers and on what
     stands for a missing cell.
     """
-    sample = sample_rows(view_batches(table, view, columns), rows, seed=seed)
-    frame: pd.DataFrame = sample.to_pandas(ignore_metadata=True)
+    return model_rows(sample_rows(view_batches(table, view, columns), rows, seed=seed), table, view)
+
+
+def model_rows(rows: pa.Table, table: Table, view: View) -> pd.DataFrame:
+    """Rows of a table as a frame that a model reads."""
+    frame: pd.DataFrame = rows.to_pandas(ignore_metadata=True)
     if table.format == "csv" and not reading_of(view).one_text:
-        integers = set(table.integer_columns) & set(columns)
+        integers = set(table.integer_columns) & set(frame.columns)
         frame = frame.astype({name: np.int64 for name in integers if _all_whole(frame[name])})
-        objects = [name for name in columns if frame[name].dtype == object]
+        objects = [name for name in frame.columns if frame[name].dtype == object]
         for name in objects:  # texts or booleans, with None where some are missing
             frame[name] = frame[name].where(frame[name].notna(), np.nan)
     return frame
@@ -282,7 +297,7 @@ def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
     return pa.float64() if pa.types.is_integer(guessed) or pa.types.is_null(guessed) else guessed
 
 
-def _with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+def with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """Columns of decimals as numbers to compute with; pandas would make objects of them."""
     for name in names:
         cells = batch.column(name).cast(pa.float64())

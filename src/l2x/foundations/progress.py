@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
@@ -22,23 +23,25 @@ def say(line: str, *, visible: bool = True) -> None:
 
 
 @contextmanager
-def progress_bar(label: str, total: float, *, visible: bool = True) -> Iterator[Advance]:
+def progress_bar(label: str, total: float, *, done: float = 0, visible: bool = True) -> Iterator[Advance]:
     """`with progress_bar("asking the model", 100) as advance: advance(10, "note")`.
 
-    A whole `total` is shown as "10/100", any other as a percentage.
+    A whole `total` is shown as "10/100", any other as a percentage. What was `done` before does not count for
+    the time left.
     """
-    done = MofNCompleteColumn() if isinstance(total, int) else TaskProgressColumn()
+    share = MofNCompleteColumn() if isinstance(total, int) else TaskProgressColumn()
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description:<22}"),
         # The note is worth more than the bar where a line has no room for both.
         BarColumn(bar_width=24 if console.width >= WIDE else 8),
-        done,
+        share,
         TimeLeft(elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
         console=console,
         disable=not visible,
     )
-    task = progress.add_task(label, total=total, note="")
+    begun: Any = done  # rich says int, and takes any number
+    task = progress.add_task(label, total=total, completed=begun, note="")
     with progress:
         yield lambda completed, note: progress.update(task, completed=completed, note=note)

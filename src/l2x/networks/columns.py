@@ -9,27 +9,36 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsSelected, Recipe, Recipes
 from l2x.networks.table import WIDE, MaskedTable, TableInput
 from l2x.training import TrainingPlan
 
-ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU}
+ACTIVATIONS = {"relu": nn.ReLU, "selu": nn.SELU, "silu": nn.SiLU}
 
-# Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
+# The networks of the authors' code.
 PAPER = Recipe(
     TrainingPlan.paper(),
+    selector={"hidden": (100, 100), "activation": "relu", "prior": False, "initial": "glorot"},
+    predictor={"hidden": (200, 200), "activation": "relu", "normalise": True, "initial": "glorot"},
+)
+# Section 4.1: all layers are of dimension 200, two hidden for the explainer, three for the family.
+LETTER = Recipe(
+    TrainingPlan.paper(to_the_letter=True),
     selector={"hidden": (200, 200), "activation": "relu", "prior": False},
     predictor={"hidden": (200, 200, 200), "activation": "relu"},
 )
-RECIPES = Recipes(paper=PAPER)
+RECIPES = Recipes(paper=PAPER, letter=LETTER)
 
 
-def perceptron(sizes: Sequence[int], activation: str) -> nn.Sequential:
-    """Dense layers of the given sizes with an activation between them."""
+def perceptron(sizes: Sequence[int], activation: str, *, normalise: bool = False) -> nn.Sequential:
+    """Dense layers of the given sizes, each hidden one followed by an activation and, where asked for, by
+    batch normalisation."""
     layers: list[nn.Module] = []
-    for fan_in, fan_out in pairwise(sizes):
+    for fan_in, fan_out in pairwise(sizes[:-1]):
         layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers[:-1])
+        layers += [nn.BatchNorm1d(fan_out)] if normalise else []
+    return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
 
 class ColumnSelector(nn.Module):
@@ -52,6 +61,7 @@ class ColumnSelector(nn.Module):
         hidden: Sequence[int] = (128, 128),
         activation: str = "silu",
         prior: bool = True,
+        initial: InitialWeights = "torch",
         inputs: TableInput | None = None,
         columns: int | None = None,
         told: int = 0,
@@ -60,12 +70,20 @@ class ColumnSelector(nn.Module):
         self.inputs = copy.deepcopy(inputs)  # the view's own stays where it is when the network moves
         width = (columns or d) if inputs is None else inputs.width
         self.layers = perceptron([width + told, *hidden, d], activation)
+        initialise(self.layers, initial)
         self.prior = nn.Parameter(torch.zeros(d)) if prior else None
         if prior:
             last = self.layers[-1]
             assert isinstance(last, nn.Linear)
             nn.init.zeros_(last.weight)
             last.bias.requires_grad_(False).zero_()  # `prior` takes its place
+
+    @property
+    def without_l2(self) -> list[Tensor]:
+        """The layer that scores has no penalty in the authors' code: it may become certain."""
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        return [last.weight]
 
     def forward(self, x: Tensor, told: Tensor | None = None) -> Tensor:
         x = x if self.inputs is None else self.inputs(x)
@@ -87,6 +105,8 @@ class ColumnPredictor(ReadsSelected):
         *,
         hidden: Sequence[int] = (128, 128, 128),
         activation: str = "silu",
+        normalise: bool = False,
+        initial: InitialWeights = "torch",
         sees_mask: bool = True,
         width: int | None = None,
         table: MaskedTable | None = None,
@@ -95,7 +115,9 @@ class ColumnPredictor(ReadsSelected):
         self.sees_mask = sees_mask
         self.table = copy.deepcopy(table)  # as the selector's inputs
         self.reads_rows = table is not None
-        self.layers = perceptron([(width or d) + d * sees_mask, *hidden, outputs], activation)
+        sizes = [(width or d) + d * sees_mask, *hidden, outputs]
+        self.layers = perceptron(sizes, activation, normalise=normalise)
+        initialise(self.layers, initial)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         logits: Tensor = self.layers(torch.cat([masked, mask], dim=-1) if self.sees_mask else masked)

@@ -8,16 +8,26 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.chunks import in_chunks
+from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, refuse_told, weighted_mean
 
 OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
+# As the authors' code has it: a temperature of 0.5 (at 0.1 the selector always takes the first sentence), the
+# sum over sentences divided by k, Glorot's weights.
 PAPER = Recipe(
-    paper_plan(800, batch_size=64),
+    paper_plan(1200, batch_size=64, evaluations=4),
+    selector={"paper": True, "initial": "glorot"},
+    predictor={"hidden": 0, "gain": 1.0, "initial": "glorot"},
+    temperature=0.5,
+    divide_by_k=True,
+)
+LETTER = Recipe(
+    paper_plan(800, batch_size=64, to_the_letter=True),
     selector={"paper": True},
     predictor={"hidden": 0, "gain": 1.0},
 )
-RECIPES = Recipes(OURS, PAPER, rows_at_once=512)
+RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512)
 
 
 class SentenceEncoder(nn.Module):
@@ -54,21 +64,25 @@ class SentencePredictor(nn.Module):
         filters: int = 150,
         hidden: int = 150,
         gain: float = 3.0,
+        divisor: float | None = None,
+        initial: InitialWeights = "torch",
         sees_mask: bool = True,
         vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
+        self.divisor = divisor
         self.encoder = SentenceEncoder(vocabulary, width, filters, gain, vectors)
         self.sees_mask = sees_mask
         features = filters + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
         self.answer = nn.Linear(hidden or features, outputs)
+        initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         weights = mask * (ids != PAD).any(dim=2)
         read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
-        pooled = weighted_mean(read * weights[:, :, None], weights)
+        pooled = weighted_mean(read * weights[:, :, None], weights, self.divisor)
         if self.sees_mask:  # how many sentences there are
             pooled = torch.cat([pooled, weights.mean(dim=1, keepdim=True)], dim=1)
         outputs: Tensor = self.answer(self.hidden(pooled))
@@ -143,6 +157,7 @@ class PaperSentenceSelector(nn.Module):
         width: int = 100,
         filters: int = 150,
         gain: float = 1.0,
+        initial: InitialWeights = "torch",
         vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
@@ -152,6 +167,7 @@ class PaperSentenceSelector(nn.Module):
             layers += [nn.Conv1d(filters, filters, 3, padding=1), nn.ReLU()]
         self.convolutions = nn.Sequential(*layers)
         self.dense = nn.Linear(filters, 1)
+        initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor) -> Tensor:

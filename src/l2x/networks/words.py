@@ -10,17 +10,26 @@ from torch import Tensor, nn
 
 from l2x.errors import InputError
 from l2x.networks.chunks import in_chunks
+from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 
 PAD = 0  # the id of padding
 
 OURS = Recipe(plan_in_small_batches(value=2000, selector=300))
+# As the authors' code has it: a temperature of 0.5, the sum over words divided by k, Glorot's weights.
 PAPER = Recipe(
-    paper_plan(1200, batch_size=64),
+    paper_plan(1000, batch_size=64, evaluations=4),
+    selector={"paper": True, "initial": "glorot"},
+    predictor={"pooling": "average", "gain": 1.0, "initial": "glorot"},
+    temperature=0.5,
+    divide_by_k=True,
+)
+LETTER = Recipe(
+    paper_plan(1200, batch_size=64, to_the_letter=True),
     selector={"paper": True},
     predictor={"pooling": "average", "gain": 1.0},
 )
-RECIPES = Recipes(OURS, PAPER, rows_at_once=512)
+RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512)
 
 
 class WordEmbedding(nn.Module):
@@ -49,8 +58,9 @@ class WordEmbedding(nn.Module):
         vectors: Tensor = self.vectors(ids)
         return vectors * self.gain if self.gain != 1 else vectors
 
-    def average(self, ids: Tensor, weights: Tensor) -> Tensor:
-        """The average vector of each text's words, by weights (n, length): (n, width).
+    def average(self, ids: Tensor, weights: Tensor, divisor: float | None = None) -> Tensor:
+        """The average vector of each text's words, by weights (n, length): (n, width). A `divisor` takes the
+        place of the weights' sum.
 
         Words without weight are not looked up: of ten words in 400 it costs as much as of a text of ten.
         """
@@ -58,7 +68,10 @@ class WordEmbedding(nn.Module):
         shown, starts = weights[row, position], torch.zeros(len(ids), dtype=torch.long, device=ids.device)
         starts[1:] = (weights != 0).sum(dim=1).cumsum(dim=0)[:-1]
         # Σ w v / Σ w; zero where nothing has any weight
-        share = shown * (self.gain / weights.sum(dim=1).clamp(min=1e-6))[row]
+        total = (
+            weights.sum(dim=1).clamp(min=1e-6) if divisor is None else torch.full_like(weights[:, 0], divisor)
+        )
+        share = shown * (self.gain / total)[row]
         mean: Tensor = nn.functional.embedding_bag(
             ids[row, position].long(), self.vectors.weight, starts, mode="sum", per_sample_weights=share
         )
@@ -113,12 +126,13 @@ class Windows:
         return self.empty.expand(len(self.live), -1).scatter_reduce(0, index, self.values, "amax")
 
 
-def weighted_mean(vectors: Tensor, weights: Tensor) -> Tensor:
+def weighted_mean(vectors: Tensor, weights: Tensor, divisor: float | None = None) -> Tensor:
     """The average of what is selected: Σ vectors / Σ weights over positions, (n, positions, c) -> (n, c).
 
-    `vectors` are multiplied with their weights already; zero where nothing is selected.
+    `vectors` are multiplied with their weights already; zero where nothing is selected. A `divisor` takes the
+    place of Σ weights.
     """
-    return vectors.sum(dim=1) / weights.sum(dim=1, keepdim=True).clamp(min=1e-6)
+    return vectors.sum(dim=1) / (divisor or weights.sum(dim=1, keepdim=True).clamp(min=1e-6))
 
 
 class WordPredictor(nn.Module):
@@ -126,7 +140,7 @@ class WordPredictor(nn.Module):
 
     `pooling="average"` is the paper's: embedding, average of the selected, a dense layer of 250. "window"
     has a convolution with max-pooling in place of the average, as word networks have; it sees neighbours and
-    costs more.
+    costs more. The average is over the sum of the mask, or over a constant `divisor`, such as k.
     """
 
     def __init__(
@@ -138,22 +152,26 @@ class WordPredictor(nn.Module):
         hidden: int = 250,
         pooling: Literal["window", "average"] = "average",
         gain: float = 3.0,
+        divisor: float | None = None,
+        initial: InitialWeights = "torch",
         sees_mask: bool = True,
         vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
+        self.divisor = divisor
         self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
         self.convolution = WindowConvolution(width, hidden) if pooling == "window" else None
         self.sees_mask = sees_mask
         features = (hidden if self.convolution else width) + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU())
         self.answer = nn.Linear(hidden, outputs)
+        initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         mask = mask * (ids != PAD)
         if self.convolution is None:
-            pooled = self.embedding.average(ids, mask)
+            pooled = self.embedding.average(ids, mask, self.divisor)
         else:
             vectors = self.embedding(ids) * mask[:, :, None]
             pooled = torch.relu(self.convolution(vectors, mask > 0).maximum())
@@ -264,7 +282,8 @@ class PaperWordSelector(nn.Module):
     """w_θ as section 4.2 has it.
 
     A common convolution; a local branch of two more; a global branch of max-pooling and a dense layer; joined
-    at every position, one more convolution, dropout, and a convolution of kernel size 1.
+    at every position, one more convolution, dropout, and a convolution of kernel size 1. The authors' code
+    has more `local` filters, and a `kernel` of size 1 where the branches are joined.
     """
 
     def __init__(
@@ -273,31 +292,42 @@ class PaperWordSelector(nn.Module):
         *,
         width: int = 50,
         filters: int = 100,
+        local: int = 50,
+        kernel: int = 3,
         dropout: float = 0.2,
         gain: float = 1.0,
+        initial: InitialWeights = "torch",
         vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
-        half = filters // 2
         self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
         self.common = nn.Conv1d(width, filters, 3, padding=1)
-        self.local = nn.Sequential(
-            nn.Conv1d(filters, half, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv1d(half, half, 3, padding=1),
-            nn.ReLU(),
+        self.local = nn.ModuleList(
+            [nn.Conv1d(filters, local, 3, padding=1), nn.Conv1d(local, local, 3, padding=1)]
         )
         self.whole = nn.Sequential(nn.Linear(filters, filters), nn.ReLU())
-        self.joined = nn.Sequential(
-            nn.Conv1d(half + filters, half, 3, padding=1),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Conv1d(half, 1, 1),
-        )
+        self.joined = nn.Conv1d(local + filters, local, kernel, padding="same")
+        self.dropout = nn.Dropout(dropout)
+        self.score = nn.Conv1d(local, 1, 1)
+        initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        common = torch.relu(self.common(self.embedding(ids).transpose(1, 2)))  # (n, filters, length)
-        whole = self.whole(common.amax(dim=2))[:, :, None].expand(-1, -1, ids.shape[1])
-        scores: Tensor = self.joined(torch.cat([self.local(common), whole], dim=1))
-        return scores[:, 0]
+        # All texts in one row, each followed by one gap: half of the positions of reviews are padding. Gaps
+        # are set to zero after every layer, as zero padding would have it.
+        spaced = nn.functional.pad(ids, (0, 1), value=PAD)
+        there = spaced != PAD
+        kept = there | there.roll(1, dims=1)
+        rows, live = kept.nonzero()[:, 0], there[kept].float()  # (m,), m the words and gaps of all texts
+
+        def layer(convolution: nn.Module, x: Tensor) -> Tensor:
+            # (channels, m) -> (filters, m)
+            return torch.relu(convolution(x[None])[0]) * live
+
+        common = layer(self.common, self.embedding(spaced[kept]).T)
+        around = layer(self.local[1], layer(self.local[0], common))
+        nothing = torch.zeros(len(ids), len(common), device=ids.device)
+        whole = self.whole(nothing.scatter_reduce(0, rows[:, None].expand(-1, len(common)), common.T, "amax"))
+        joined = layer(self.joined, torch.cat([around, whole[rows].T * live]))
+        scores = self.score(self.dropout(joined)[None]).flatten() * live
+        return torch.zeros(spaced.shape, device=ids.device).masked_scatter(kept, scores)[:, :-1]

@@ -13,7 +13,7 @@ ELLIPSIS = "…"
 # White space, control characters (a terminal would obey them) and line breaks of HTML are shown as one blank.
 _BLANKS = re.compile(r"(?:[\s\x00-\x1f\x7f-\x9f]|<br\s*/?>)+", re.IGNORECASE)
 # What may stand between two key words that are shown as one: "well-made".
-_JOINT = re.compile(r"[\s-]*")
+JOINT = re.compile(r"[\s-]*")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def pieces(explanation: Explanation, row: int, *, context: int | None = None) ->
     end = 0
     for mark in _marks(one):
         parts.append(_around(text[end : mark.start], context, after=bool(parts), before=True))
-        parts.append(Piece(_shown(text[mark.start : mark.end]), mark.rank, mark.about))
+        parts.append(Piece(shown_text(text[mark.start : mark.end]), mark.rank, mark.about))
         end = mark.end
     parts.append(_around(text[end:], context, after=bool(parts), before=False))
     return [piece for piece in parts if piece.text]
@@ -70,9 +70,9 @@ def _marks(one: Explanation) -> list[_Mark]:
     marks: list[_Mark] = []
     for feature, rank in sorted((feature, rank) for rank, feature in enumerate(selected)):
         start, end = spans[feature].tolist()
-        name = f" {_shown(text[start:end])}" if view.unit == "word" else ""
+        name = f" {shown_text(text[start:end])}" if view.unit == "word" else ""
         about = f"{rank + 1}.{name} (score {one.scores[0, feature]:.3g})"
-        if marks and marks[-1].last + 1 == feature and _JOINT.fullmatch(text, marks[-1].end, start):
+        if marks and marks[-1].last + 1 == feature and JOINT.fullmatch(text, marks[-1].end, start):
             before = marks.pop()
             start, rank, about = before.start, min(before.rank, rank), f"{before.about}, {about}"
         marks.append(_Mark(feature, start, end, rank, about))
@@ -81,7 +81,7 @@ def _marks(one: Explanation) -> list[_Mark]:
 
 def _around(text: str, context: int | None, *, after: bool, before: bool) -> Piece:
     """Unselected text, without what is far from the marks that it comes `after` and `before`."""
-    text = _shown(text)
+    text = shown_text(text)
     if context is None:
         return Piece(text)
     head, tail = context * after, context * before
@@ -95,5 +95,6 @@ def _around(text: str, context: int | None, *, after: bool, before: bool) -> Pie
     return Piece(f"{beginning} {ELLIPSIS} {ending}")
 
 
-def _shown(text: str) -> str:
+def shown_text(text: str) -> str:
+    """A text, or a part of it, on one line: see _BLANKS."""
     return _BLANKS.sub(" ", text)

@@ -15,10 +15,13 @@ import pyarrow as pa
 import torch
 
 from l2x.artifact import as_bytes
+from l2x.blackbox import BlackBox
 from l2x.errors import InputError, WriteError, some
 from l2x.explainer import Explainer, warn_unseen
 from l2x.explanation import Explanation
 from l2x.features.reading import TableReading, reading_of
+from l2x.files.answers import answer_batch
+from l2x.files.checksums import row_checksums
 from l2x.files.journal import Journal
 from l2x.files.tables import Table, text_column, view_batches
 from l2x.files.writing import table_writer
@@ -43,6 +46,7 @@ class BatchExplainer:
     answers : columns that hold the model's answers, for an explainer that is told them; without any, its
         model is asked
     share : keep as many of the k features as hold this share of the information
+    encoded : names of features as dictionaries; False as texts, for readers that know no dictionaries (Spark)
     """
 
     explainer: Explainer
@@ -51,6 +55,7 @@ class BatchExplainer:
     k: int | None = None
     answers: Sequence[str] = ()
     share: float | None = None
+    encoded: bool = True
 
     @property
     def reading(self) -> TableReading:
@@ -74,6 +79,8 @@ class BatchExplainer:
         """The same, with the counts of new categories instead of a warning."""
         explanation = self.explanation(batch)
         selected = arrow_columns(explanation)
+        if not self.encoded:
+            selected = {name: _plain(cells) for name, cells in selected.items()}
         kept = {name: batch.column(name) for name in self.keep}
         if clash := [name for name in kept if name in selected]:
             raise InputError(f"The kept column '{clash[0]}' has the name of a result; rename it first.")
@@ -99,6 +106,27 @@ class BatchExplainer:
             "answers": list(self.answers),
             "share": self.share,
         }
+
+
+def _plain(cells: pa.Array) -> pa.Array:
+    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+
+
+@dataclass(frozen=True)
+class BatchLabeller:
+    """One batch of rows in, one batch of the model's answers out: see `files.answers`.
+
+    Attributes
+    ----------
+    columns : the table's columns that the model reads
+    """
+
+    black_box: BlackBox
+    columns: Sequence[str]
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        frame = batch.select(list(self.columns)).to_pandas()
+        return answer_batch(0, row_checksums(frame), self.black_box(frame)).drop_columns(["row"])
 
 
 def explain_table(

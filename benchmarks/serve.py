@@ -1,0 +1,346 @@
+"""What does a request cost beyond its explanation, and what happens under more load than can be served?
+
+    python benchmarks/serve.py [--seconds 5] [--rounds 3] [--overload 60] [--output results/serve.json]
+
+The load comes from `wrk` (Debian: apt-get install wrk), another process on this machine. Machines change
+their speed by the minute: compared servers run side by side and are measured in turns, and a value is the
+median of the rounds' ratios. Measured are
+
+- one row over a connection that is kept alive, against a bare FastAPI route that returns the same JSON from a
+  constant: medians and 99th percentiles (goals: at most 2 and 3 times);
+- rows per second of 64 clients, with the model's answers (LightGBM), micro-batched over one by one (goal: 3);
+- rows per second of an Arrow stream against `explain` in this process (goal: 0.6);
+- at twice its capacity or more: statuses other than 200 and 503 (goal: none), the slowest accepted answer in
+  shares of the promised time (goal: 1), memory growth in MiB (goal: 50).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+import l2x
+from l2x.foundations.atomic import write_atomically
+from l2x.training import Phase
+
+COLUMNS, K, CLIENTS = 20, 5, 64
+ARROW_ROWS, ARROW_BATCH = 400_000, 50_000
+PROMISE = 2.0  # seconds, of the service that is overloaded
+PATH = "/v1/explainers/it/explain"
+# wrk counts nothing but errors: a script counts the statuses.
+SCRIPT = """
+wrk.method, wrk.body = "POST", io.open("{body}"):read("*a")
+wrk.headers["Content-Type"] = "application/json"
+local threads = {{}}
+seen, counts = {{}}, ""
+function setup(thread) table.insert(threads, thread) end
+function response(status)
+  seen[status] = (seen[status] or 0) + 1
+  counts = ""
+  for s, n in pairs(seen) do counts = counts .. s .. "=" .. n .. " " end
+end
+function done() for _, thread in ipairs(threads) do print("statuses " .. thread:get("counts")) end end
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What wrk saw - milliseconds, answers per second, answers by status - and the server's processor time
+    for an answer, in milliseconds, which tells something on a busy machine, too."""
+
+    p50: float
+    p99: float
+    per_second: float
+    statuses: dict[int, int]
+    cpu: float
+
+
+def frame(rows: int, seed: int) -> pd.DataFrame:
+    names = [f"column {i}" for i in range(COLUMNS)]
+    return pd.DataFrame(np.random.default_rng(seed).normal(size=(rows, COLUMNS)), columns=names)
+
+
+def make(folder: Path) -> None:
+    """The explainer, briefly trained: how good it is does not matter here."""
+    phase = Phase(50, 5e-3, batch_size=64)
+    plan = l2x.TrainingPlan(value=phase, selector=phase, evaluations=2, progress=False)
+    l2x.Explainer(model(), K, training=plan).fit(frame(2000, 0)).save(folder / "it.l2x")
+    row = {name: float(value) for name, value in frame(1, 1).iloc[0].items()}
+    (folder / "body.json").write_text(json.dumps({"rows": [row]}))
+
+
+def model() -> Any:
+    from lightgbm import LGBMClassifier
+
+    X = frame(2000, 0)
+    return LGBMClassifier(random_state=0, n_jobs=1, verbose=-1).fit(X, X.iloc[:, 1] * X.iloc[:, 2] > 0)
+
+
+def application(role: str, folder: Path) -> Any:
+    """What one of the servers runs."""
+    from l2x.serve.app import create_app
+    from l2x.serve.settings import Settings
+
+    if role == "bare":
+        return bare((folder / "answer.json").read_text())
+    models = {} if role == "plain" else {"it": model()}
+    settings = {
+        "one by one": Settings(batch_rows=1),
+        "overloaded": Settings(queue=CLIENTS, timeout=PROMISE),
+    }.get(role, Settings())
+    return create_app([folder / "it.l2x"], models, settings)
+
+
+def bare(answer: str) -> Any:
+    from fastapi import FastAPI
+
+    app, constant = FastAPI(), json.loads(answer)
+
+    @app.post(PATH)
+    async def explain() -> Any:
+        return constant
+
+    return app
+
+
+def serve(role: str, folder: Path) -> None:
+    from l2x.serve.running import run
+
+    run(lambda: application(role, folder), host="127.0.0.1", port=0, started=lambda at: print(at, flush=True))
+
+
+@contextmanager
+def server(role: str, folder: Path) -> Iterator[tuple[str, int]]:
+    """A server in a process of its own: its address, and its process's id."""
+    command = [sys.executable, __file__, "--role", role, "--folder", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    try:
+        for _ in range(600):
+            try:
+                ask(address, folder)
+                break
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        yield address, process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def ask(address: str, folder: Path) -> bytes:
+    request = urllib.request.Request(
+        address + PATH, (folder / "body.json").read_bytes(), {"Content-Type": "application/json"}
+    )
+    content: bytes = urllib.request.urlopen(request, timeout=30).read()
+    return content
+
+
+def wrk(at: tuple[str, int], folder: Path, *, connections: int, seconds: float) -> Load:
+    """Load on a server, by its address and process."""
+    address, process = at
+    script = folder / "load.lua"
+    script.write_text(SCRIPT.format(body=folder / "body.json"))
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds:g}s",
+        "--latency",
+        "-s",
+        str(script),
+        address + PATH,
+    ]
+    before = processor(process)
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    used = processor(process) - before
+    units = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+    def milliseconds(share: str) -> float:
+        value, unit = re.search(rf"{share}%\s+([\d.]+)(us|ms|s)", said).groups()  # type: ignore[union-attr]
+        return float(value) * units[unit]
+
+    per_second = float(re.search(r"Requests/sec:\s+([\d.]+)", said).group(1))  # type: ignore[union-attr]
+    statuses = {int(status): int(count) for status, count in re.findall(r"(\d{3})=(\d+)", said)}
+    assert statuses, said
+    cpu = 1000 * used / sum(statuses.values())
+    return Load(milliseconds("50"), milliseconds("99"), per_second, statuses, cpu)
+
+
+def latency(folder: Path, rounds: int, seconds: float) -> list[tuple[str, float, float, bool]]:
+    with ExitStack() as stack:
+        plain = stack.enter_context(server("plain", folder))
+        (folder / "answer.json").write_bytes(ask(plain[0], folder))
+        constant = stack.enter_context(server("bare", folder))
+        ratios = []
+        for at in (plain, constant):
+            wrk(at, folder, connections=1, seconds=1)
+        for _ in range(rounds):
+            first = wrk(constant, folder, connections=1, seconds=seconds)
+            ours = wrk(plain, folder, connections=1, seconds=seconds)
+            last = wrk(constant, folder, connections=1, seconds=seconds)
+            print(f"one row: {ours.p50:.2f} ms (p99 {ours.p99:.2f}); bare {first.p50:.2f} ({first.p99:.2f})")
+            ratios.append(
+                (
+                    2 * ours.p50 / (first.p50 + last.p50),
+                    2 * ours.p99 / (first.p99 + last.p99),
+                    2 * ours.cpu / (first.cpu + last.cpu),
+                )
+            )
+    p50, p99, cpu = (statistics.median(values) for values in zip(*ratios, strict=True))
+    return [
+        ("latency of one row, p50, over a bare route", p50, 2.0, p50 <= 2),
+        ("latency of one row, p99, over a bare route", p99, 3.0, p99 <= 3),
+        ("processor time of one row, over a bare route", cpu, 2.0, cpu <= 2),
+    ]
+
+
+def throughput(folder: Path, rounds: int, seconds: float) -> list[tuple[str, float, float, bool]]:
+    with server("model", folder) as together, server("one by one", folder) as alone:
+        ratios = []
+        for _ in range(rounds):
+            batched = wrk(together, folder, connections=CLIENTS, seconds=seconds)
+            single = wrk(alone, folder, connections=CLIENTS, seconds=seconds)
+            print(f"{CLIENTS} clients: {batched.per_second:,.0f} rows/s; one by one {single.per_second:,.0f}")
+            ratios.append((batched.per_second / single.per_second, single.cpu / batched.cpu))
+    value, cpu = (statistics.median(values) for values in zip(*ratios, strict=True))
+    return [
+        ("rows per second of 64 clients, micro-batched over one by one", value, 3.0, value >= 3),
+        ("rows per second of processor time, the same", cpu, 3.0, cpu >= 3),
+    ]
+
+
+def arrow(folder: Path, rounds: int) -> list[tuple[str, float, float, bool]]:
+    import torch
+
+    torch.set_num_threads(1)
+    explainer = l2x.load(folder / "it.l2x")
+    table = pa.Table.from_pandas(frame(ARROW_ROWS, 2), preserve_index=False)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=ARROW_BATCH)
+    body, ratios = sink.getvalue(), []
+
+    def in_process() -> float:
+        started = time.perf_counter()
+        explainer.explain(table).indices  # noqa: B018 - computed when it is asked for
+        return time.perf_counter() - started
+
+    with server("plain", folder) as (address, _):
+        for _ in range(rounds):
+            first, started = in_process(), time.perf_counter()
+            request = urllib.request.Request(f"{address}{PATH}.arrow", body)
+            answer = urllib.request.urlopen(request, timeout=300).read()
+            seconds = time.perf_counter() - started
+            assert pa.ipc.open_stream(answer).read_all().num_rows == ARROW_ROWS
+            ratios.append((first + in_process()) / 2 / seconds)
+            print(f"Arrow: {ARROW_ROWS / seconds:,.0f} rows/s, {ratios[-1]:.2f} of `explain` in the process")
+    value = statistics.median(ratios)
+    return [("rows per second of an Arrow stream over explain in the process", value, 0.6, value >= 0.6)]
+
+
+def overload(folder: Path, seconds: float) -> list[tuple[str, float, float, bool]]:
+    with server("overloaded", folder) as (address, process):
+        capacity = wrk((address, process), folder, connections=CLIENTS // 2, seconds=5).per_second
+        before, slowest, stop = memory(process), [0.0], threading.Event()
+
+        def probe() -> None:
+            while not stop.is_set():
+                started = time.perf_counter()
+                try:
+                    ask(address, folder)
+                    slowest[0] = max(slowest[0], time.perf_counter() - started)
+                except urllib.error.HTTPError as refused:
+                    refused.read()
+                time.sleep(0.01)
+
+        probes = [threading.Thread(target=probe) for _ in range(2)]
+        for thread in probes:
+            thread.start()
+        load = wrk((address, process), folder, connections=4 * CLIENTS, seconds=seconds)
+        stop.set()
+        for thread in probes:
+            thread.join()
+        grown = memory(process) - before
+    offered = load.per_second / capacity
+    others = sum(count for status, count in load.statuses.items() if status not in (200, 503))
+    print(f"offered {offered:.1f} times the capacity of {capacity:,.0f}/s: {load.statuses}; {grown:+.1f} MiB")
+    share = slowest[0] / PROMISE
+    return [
+        ("overload, times the capacity that was offered", offered, 2.0, offered >= 2),
+        ("overload, answers other than 200 and 503", float(others), 0.0, others == 0),
+        ("overload, slowest accepted answer over the promised time", share, 1.0, share <= 1),
+        ("overload, memory growth in MiB", grown, 50.0, grown < 50),
+    ]
+
+
+def memory(process: int) -> float:
+    """Resident MiB."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024  # type: ignore[union-attr]
+
+
+def processor(process: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--overload", type=float, default=60.0, help="seconds")
+    parser.add_argument("--output", type=Path, default=Path("results/serve.json"))
+    parser.add_argument("--role", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.role:
+        serve(options.role, options.folder)
+        return
+    if shutil.which("wrk") is None:
+        sys.exit("This needs the load generator wrk: apt-get install wrk")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make(folder)
+        found = [
+            *latency(folder, options.rounds, options.seconds),
+            *throughput(folder, options.rounds, options.seconds),
+            *arrow(folder, options.rounds),
+            *overload(folder, options.overload),
+        ]
+    records = [
+        {"measure": measure, "value": round(value, 3), "goal": goal, "holds": holds}
+        for measure, value, goal, holds in found
+    ]
+    for record in records:
+        print(f"{'holds' if record['holds'] else 'FAILS'}  {record['value']:8.3f}  {record['measure']}")
+    write_atomically(options.output, (json.dumps(records, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Explain texts with an exported explainer: the tokenizer's JSON, onnxruntime and numpy.
+
+l2x export reviews.l2x -o reviews.onnx        # writes reviews.tokenizer.json, too
+python examples/onnx_texts.py reviews.onnx "A good film, but far too long."
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import tokenizers
+
+
+def main(model: str, *texts: str) -> None:
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    tokenizer = tokenizers.Tokenizer.from_file(str(Path(model).with_suffix(".tokenizer.json")))
+    k = np.array([int(session.get_modelmeta().custom_metadata_map["l2x.k"])])
+    found = tokenizer.encode_batch(list(texts))
+    indices, mask = session.run(
+        ["indices", "mask"], {"ids": np.array([words.ids for words in found]), "k": k}
+    )
+    for text, words, chosen, selected in zip(texts, found, indices, mask, strict=True):
+        print("; ".join(text[slice(*words.offsets[i])] for i in chosen if selected[i]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

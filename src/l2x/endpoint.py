@@ -1,0 +1,285 @@
+"""A model behind an address: two small JSON protocols, retries, and several requests at a time.
+
+    POST https://host/v1/models/churn/predict       what `l2x serve --model` speaks, and any other address
+        {"rows": [{"age": 41, "city": "Oslo"}, ...]}    objects by column, lists, or texts as strings
+        {"answers": [[0.2, 0.8], ...]}                  class probabilities, or one number per row
+
+    POST https://host/v2/models/churn/infer         KServe's Open Inference Protocol, version 2
+        {"inputs": [{"name": "age", "shape": [2], "datatype": "FP64", "data": [41, 27]}, ...]}
+        {"outputs": [{"name": "...", "shape": [2, 2], "datatype": "FP64", "data": [0.2, 0.8, ...]}]}
+
+Missing cells are null. A table has one input per column in version 2; arrays and texts have a single one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import weakref
+from dataclasses import KW_ONLY, dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from l2x.errors import BlackBoxError, InputError, require
+from l2x.foundations.arrays import Array
+
+# Statuses that a later attempt may not have: too slow, too many, and a server or gateway in trouble.
+TRANSIENT = (408, 429, 500, 502, 503, 504)
+# Seconds between attempts grow from about the first to the second; at random, so that clients do not return
+# all at once.
+FIRST_WAIT, LONGEST_WAIT = 0.25, 60.0
+# Characters of a refusal that an error repeats.
+SHOWN = 200
+
+
+@dataclass(eq=False)
+class Endpoint:
+    """A model that answers over HTTP, for `Explainer(Endpoint(...))`, `l2x.label` and `as_black_box`.
+
+    Parameters
+    ----------
+    url : the model's address: https://host/v1/models/NAME, https://host/v2/models/NAME, or any other address
+        that takes `{"rows": ...}`
+    in_flight : requests at a time
+    rows_per_request : at most; servers refuse requests that are too long
+    requests_per_second : at most; None for no limit
+    timeout : seconds for one attempt
+    attempts : for one request, if the server is busy, in trouble, or the connection breaks; Retry-After is
+        obeyed
+    token_variable : the environment variable whose value is sent as a bearer token, if it is set. It is read
+        with every request, and never kept or shown
+    """
+
+    url: str
+    _: KW_ONLY
+    in_flight: int = 8
+    rows_per_request: int = 512
+    requests_per_second: float | None = None
+    timeout: float = 60.0
+    attempts: int = 8
+    token_variable: str = "L2X_TOKEN"
+    _connection: _Connection = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"'{self.name}' is not the address of a model: expected https://...")
+        if min(self.in_flight, self.rows_per_request, self.attempts) < 1 or self.timeout <= 0:
+            raise InputError(
+                "in_flight, rows_per_request and attempts are at least 1, and timeout is above 0."
+            )
+        if self.requests_per_second is not None and self.requests_per_second <= 0:
+            raise InputError(f"requests_per_second is {self.requests_per_second}; give a number above 0.")
+        self._connection = _Connection(self)
+
+    @property
+    def name(self) -> str:
+        """The address, without a password or a query that may hold one."""
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        return urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", ""))
+
+    @property
+    def version_2(self) -> bool:
+        """Whether it speaks KServe's protocol."""
+        return "/v2/models/" in urlsplit(self.url).path
+
+    def __call__(self, X: Any) -> Array:
+        """The answers about all rows of X, in one request."""
+        body = _version_2(X) if self.version_2 else {"rows": _rows(X)}
+        content = json.dumps(body, allow_nan=False).encode()
+        reply = self._connection.post(content)
+        try:
+            said = json.loads(reply)
+            answers = _outputs(said) if self.version_2 else said["answers"]
+            return np.asarray(answers, dtype=np.float64)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            wanted = "outputs" if self.version_2 else "answers"
+            raise BlackBoxError(
+                f"{self.name} replied without {wanted} of numbers: {reply[:SHOWN].decode(errors='replace')}"
+            ) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Connections do not travel to other processes."""
+        return {name: value for name, value in vars(self).items() if name != "_connection"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._connection = _Connection(self)
+
+
+class _Connection:
+    """A pool of connections, the clock of the rate limit, and the rules of retrying."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.httpx = require("httpx2", extra="http")
+        limits = self.httpx.Limits(max_connections=endpoint.in_flight)
+        self.client = self.httpx.Client(timeout=endpoint.timeout, limits=limits)
+        weakref.finalize(self, self.client.close)
+        self.target = _target(endpoint.url)
+        self.lock, self.next_at = threading.Lock(), 0.0
+
+    def post(self, content: bytes) -> bytes:
+        tenacity = require("tenacity", extra="http")
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((_TransientError, self.httpx.TransportError)),
+            wait=_Wait(tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)),
+            stop=tenacity.stop_after_attempt(self.endpoint.attempts),
+            reraise=True,
+        )
+        try:
+            reply: bytes = attempts(self._once, content)
+        except _TransientError as error:
+            raise BlackBoxError(f"{error} ({self.endpoint.attempts} attempts)") from None
+        except self.httpx.TransportError as error:
+            raise BlackBoxError(
+                f"{self.endpoint.name} cannot be reached in {self.endpoint.attempts} attempts: "
+                f"{type(error).__name__} {self._without_token(str(error))}"
+            ) from None
+        return reply
+
+    def _once(self, content: bytes) -> bytes:
+        self._wait_for_my_turn()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if token := os.environ.get(self.endpoint.token_variable):
+            headers["Authorization"] = f"Bearer {token}"
+        reply = self.client.post(self.target, content=content, headers=headers)
+        if reply.status_code == 200:
+            return bytes(reply.content)
+        shown = self._without_token(" ".join(reply.text.split())[:SHOWN])
+        message = f"{self.endpoint.name} answered {reply.status_code} {reply.reason_phrase}: {shown}"
+        if reply.status_code in TRANSIENT:
+            raise _TransientError(message, _seconds(reply.headers.get("Retry-After")))
+        if reply.status_code in (401, 403):
+            message += f" (The token is read from the variable {self.endpoint.token_variable}.)"
+        raise BlackBoxError(message)
+
+    def _wait_for_my_turn(self) -> None:
+        if self.endpoint.requests_per_second is None:
+            return
+        with self.lock:
+            at = max(self.next_at, time.monotonic())
+            self.next_at = at + 1 / self.endpoint.requests_per_second
+        time.sleep(max(0.0, at - time.monotonic()))
+
+    def _without_token(self, text: str) -> str:
+        token = os.environ.get(self.endpoint.token_variable)
+        return text.replace(token, "***") if token else text
+
+
+class _TransientError(BlackBoxError):
+    """A refusal that may pass; after these `seconds`, if the server says so."""
+
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """As long as the server asks for, and otherwise longer each time."""
+
+    growing: Any
+
+    def __call__(self, state: Any) -> float:
+        error = state.outcome.exception()
+        asked = error.seconds if isinstance(error, _TransientError) else None
+        return float(self.growing(state)) + (asked or 0.0)
+
+
+def _seconds(after: str | None) -> float | None:
+    """Of a Retry-After: seconds, or a date."""
+    if after is None:
+        return None
+    try:
+        return max(0.0, float(after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _target(url: str) -> str:
+    """The address that takes requests: a model's address is completed by its protocol's verb."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/")
+    for version, verb in (("/v1/models/", "predict"), ("/v2/models/", "infer")):
+        if version in path and not path.endswith(f"/{verb}"):
+            path = f"{path}/{verb}"
+    return urlunsplit(parts._replace(path=path))
+
+
+def _rows(X: Any) -> list[Any]:
+    """Rows as JSON has them: objects by column name, lists of numbers, or texts."""
+    columns = _columns(X)
+    if columns is not None:
+        names = list(columns)
+        return [dict(zip(names, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    return _plain(X)
+
+
+def _version_2(X: Any) -> dict[str, Any]:
+    columns = _columns(X)
+    if columns is not None:
+        return {"inputs": [_tensor(name, cells) for name, cells in columns.items()]}
+    if isinstance(X, list) and X and isinstance(X[0], str):
+        return {"inputs": [_tensor("text", X)]}
+    array = np.asarray(X)
+    flat = _plain(array.ravel())
+    tensor = {"name": "input", "shape": list(array.shape), "datatype": "FP64", "data": flat}
+    return {"inputs": [tensor]}
+
+
+def _tensor(name: str, cells: list[Any]) -> dict[str, Any]:
+    """One column: its type is that of its cells that are there."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    datatype = "FP64"
+    if kinds == {bool}:
+        datatype = "BOOL"
+    elif str in kinds:
+        datatype = "BYTES"
+        cells = [cell if cell is None else str(cell) for cell in cells]
+    return {"name": name, "shape": [len(cells)], "datatype": datatype, "data": cells}
+
+
+def _columns(X: Any) -> dict[str, list[Any]] | None:
+    """The columns of a frame, by name, as plain Python with None where a cell is missing; None for others."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    return {str(column.name): [_cell(cell) for cell in column.to_list()] for column in frame.iter_columns()}
+
+
+def _plain(X: Any) -> list[Any]:
+    """Arrays and lists as nested lists; texts as they are."""
+    X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
+    X = X.tolist() if isinstance(X, np.ndarray) else X
+    return [_cell(row) if not isinstance(row, list | tuple | np.ndarray) else _plain(row) for row in X]
+
+
+def _cell(cell: Any) -> Any:
+    if cell is None or isinstance(cell, str | bool):
+        return cell
+    cell = cell.item() if hasattr(cell, "item") else cell
+    if isinstance(cell, float) and np.isinf(cell):
+        raise InputError("JSON has no infinity: fill infinite cells first.")
+    if pd.isna(cell):
+        return None
+    return cell if isinstance(cell, int | float) else str(cell)
+
+
+def _outputs(said: dict[str, Any]) -> Array:
+    """The answers of a version 2 reply: the output called probabilities, or the last one, in its shape."""
+    named = {output["name"]: output for output in said["outputs"]}
+    chosen = named.get("probabilities", said["outputs"][-1])
+    return np.asarray(chosen["data"], dtype=np.float64).reshape(chosen["shape"])

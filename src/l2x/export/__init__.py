@@ -1,0 +1,1 @@
+"""A fitted explainer as an ONNX file, for servers that have neither Python nor torch."""

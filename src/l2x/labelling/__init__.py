@@ -1,0 +1,1 @@
+"""Asking the model about many rows: paced, side by side, and never for nothing."""

@@ -1,0 +1,97 @@
+"""Bodies of requests: bounded in size and in time, and JSON of the shape that every route takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from typing import Any
+
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect, Request
+
+from l2x.serve.gate import record_of
+from l2x.serve.refusals import ServiceError
+from l2x.serve.settings import Settings
+
+
+async def chunks(request: Request, limit: int, seconds: float) -> AsyncIterator[bytes]:
+    """The body piece by piece; 413 beyond `limit` bytes, 408 if the next piece takes too long."""
+    pieces = _pieces(request, limit)
+    while True:
+        try:
+            async with asyncio.timeout(seconds):
+                piece = await anext(pieces, None)
+        except TimeoutError:
+            raise too_slow(seconds) from None
+        if piece is None:
+            return
+        yield piece
+
+
+async def _pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise too_large(limit)
+    received, more = 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece = message.get("body", b"")
+        more = message.get("more_body", False)
+        received += len(piece)
+        if received > limit:
+            raise too_large(limit)
+        if piece:
+            yield piece
+
+
+def too_large(limit: int) -> ServiceError:
+    return ServiceError(
+        413, "too_large", f"The body is larger than {limit:,} bytes; send fewer rows at a time."
+    )
+
+
+def too_slow(seconds: float) -> ServiceError:
+    return ServiceError(408, "slow_body", f"The body did not arrive within {seconds:g} s.")
+
+
+async def read_body(request: Request, settings: Settings) -> bytes:
+    """All of it, within the limits; the time limit is for the whole."""
+    pieces: list[bytes] = []
+    try:
+        async with asyncio.timeout(settings.body_timeout):
+            async for piece in _pieces(request, settings.max_body):
+                pieces.append(piece)
+    except TimeoutError:
+        raise too_slow(settings.body_timeout) from None
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def read_json(request: Request, settings: Settings, keys: Collection[str]) -> dict[str, Any]:
+    """An object with no other keys than these."""
+    body = await read_body(request, settings)
+    try:
+        content = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise ServiceError(400, "not_json", f"The body is not JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ServiceError(422, "invalid_body", 'Expected an object such as {"rows": [...]}.')
+    if unknown := [key for key in content if key not in keys]:
+        raise ServiceError(
+            422, "invalid_body", f"'{unknown[0][:50]}' is not known here; expected {', '.join(keys)}."
+        )
+    return content
+
+
+def read_rows(request: Request, content: dict[str, Any], settings: Settings) -> list[Any]:
+    """The rows of a JSON body: some, and not too many."""
+    rows = content.get("rows")
+    if not isinstance(rows, list) or not rows:
+        raise ServiceError(422, "invalid_body", "'rows' must be a list with at least one row.")
+    if len(rows) > settings.max_rows:
+        raise ServiceError(
+            413, "too_many_rows", f"{len(rows):,} rows; a request has at most {settings.max_rows:,}."
+        )
+    record_of(request.scope).rows = len(rows)
+    return rows

@@ -1,0 +1,189 @@
+"""One loaded explainer, with its model if there is one, and the work that requests ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from l2x.artifact import Artifact, read
+from l2x.blackbox import BlackBox
+from l2x.data import checked_answers
+from l2x.errors import BlackBoxError
+from l2x.explainer import Explainer
+from l2x.explanation import Explanation
+from l2x.features.view import checked_k
+from l2x.foundations.arrays import Array
+from l2x.likelihood import Gaussian
+from l2x.serve.refusals import ServiceError
+from l2x.serve.rows import images, tables, texts  # noqa: F401  (each says how its rows are read)
+from l2x.serve.rows.reader import Parsed, Reader, reader_of
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a request asks: rows, how many features, and the model's answers (n, outputs) if it brings them.
+
+    Either all questions of a batch bring answers, or none.
+    """
+
+    rows: Parsed
+    k: int
+    answers: Array | None = None
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The part of a batch that belongs to one question.
+
+    rows : per row its selected features, ready for JSON
+    answers : what the model said of each row, (n, outputs), if it was asked
+    """
+
+    rows: list[list[dict[str, Any]]]
+    answers: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """An explainer as it was loaded: never changed, only replaced as a whole."""
+
+    name: str
+    artifact: Artifact
+    explainer: Explainer
+    reader: Reader
+    model: BlackBox | None
+
+    @classmethod
+    def load(cls, name: str, path: Path, model: BlackBox | None) -> Served:
+        """Read and try the file, so that what cannot explain a row is never put into service."""
+        artifact = read(path)
+        explainer = artifact.explainer(model=model, device="cpu")
+        served = cls(name, artifact, explainer, reader_of(explainer.features_), model)
+        outputs = explainer.q_.likelihood.outputs
+        even = np.zeros((1, outputs)) if served.regression else np.full((1, outputs), 1 / outputs)
+        rows = served.reader.parse([served.reader.example()])
+        served.explain([Question(rows, explainer.k, even if explainer.sees_answer else None)])
+        return served
+
+    def k(self, asked: Any) -> int:
+        """The k of a request, or the explainer's own; an InputError if there are no such features."""
+        return self.explainer.k if asked is None else checked_k(self.explainer.features_, asked)
+
+    def explain(self, questions: Sequence[Question]) -> list[Explained]:
+        """One forward pass for the rows of all questions, and one call of the model."""
+        cells = [row for question in questions for row in question.rows.cells]
+        answers = self._answers(questions, cells)
+        inputs = self.reader.inputs(cells)
+        explanation = self.explain_inputs(inputs, max(question.k for question in questions), answers)
+        indices = explanation.indices.tolist()
+        scores = explanation.selected_scores.tolist()
+        found, start = [], 0
+        for question in questions:
+            stop = start + len(question.rows)
+            rows = [
+                [
+                    {"index": index, "score": score}
+                    | self.reader.shown(explanation.inputs, cells, row, index)
+                    for index, score in zip(indices[row][: question.k], scores[row], strict=False)
+                    if score > -np.inf
+                ]
+                for row in range(start, stop)
+            ]
+            found.append(Explained(rows, None if answers is None else answers[start:stop]))
+            start = stop
+        return found
+
+    def predict(self, batches: Sequence[Parsed]) -> list[Array]:
+        """The model's answers to the rows of several requests."""
+        answers = self.ask(self.reader.for_model([row for rows in batches for row in rows.cells]))
+        ends = np.cumsum([len(rows) for rows in batches])
+        return np.split(answers, ends[:-1])
+
+    def _answers(self, questions: Sequence[Question], cells: Sequence[Any]) -> Array | None:
+        given = [question.answers for question in questions if question.answers is not None]
+        if given:
+            return np.concatenate(given)
+        return None if self.model is None else self.ask(self.reader.for_model(cells))
+
+    def ask(self, raw: Any, mask: Array | None = None) -> Array:
+        """What the model says of rows, whole or of the features that the mask (n, d) keeps."""
+        assert self.model is not None
+        view = self.explainer.features_
+        return self.model(view.for_model(view.check(raw), mask))
+
+    def explain_inputs(self, inputs: Any, k: int, answers: Array | None) -> Explanation:
+        """The explanation of rows in any form that `explain` takes."""
+        told = answers if self.explainer.sees_answer else None
+        return self.explainer.explain_quietly(inputs, k, answers=told)
+
+    def answers_of(self, given: Any, rows: int) -> Array | None:
+        """The answers that a request brings for an explainer that reads them."""
+        if given is None:
+            if self.explainer.sees_answer and self.model is None:
+                raise ServiceError(
+                    422,
+                    "no_answers",
+                    "This explainer reads the model's answers beside the rows: send 'answers'.",
+                )
+            return None
+        if not self.explainer.sees_answer:
+            raise ServiceError(
+                422, "invalid_body", "'answers' is for explainers that read the model's answers."
+            )
+        likelihood = self.explainer.q_.likelihood
+        try:
+            answers = np.array(given, dtype=np.float64).reshape(rows, likelihood.outputs)
+            return checked_answers(answers, rows, likelihood)
+        except (TypeError, ValueError, BlackBoxError):
+            expected = f"{rows} answers of {likelihood.outputs} numbers, as the model gives them"
+            raise ServiceError(422, "invalid_body", f"'answers' must be {expected}.") from None
+
+    @property
+    def regression(self) -> bool:
+        return isinstance(self.explainer.q_.likelihood, Gaussian)
+
+    @cached_property
+    def classes(self) -> list[Any] | None:
+        known = self.explainer.classes_
+        return None if known is None else known.tolist()
+
+    @cached_property
+    def origin(self) -> dict[str, Any]:
+        """Which file answers, in every answer."""
+        return {"explainer": self.name, "version": self.artifact.version, "checksum": self.artifact.checksum}
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """What it takes, how it was trained, and how well it did on rows held out."""
+        explainer, settings = self.explainer, self.artifact.settings
+        view = explainer.features_
+        held_out = dict(explainer.history_[-1]) if explainer.history_ else {}
+        named = {part: settings[part] for part in ("value", "sampler")}
+        return {
+            **self.origin,
+            "k": explainer.k,
+            "d": view.d,
+            "task": "regression" if self.regression else "classification",
+            "classes": self.classes,
+            "model": self.model is not None,
+            "takes": self.reader.takes(),
+            "features": [str(name) for name in view.names_],
+            "trained": {
+                "view": type(view).__name__,
+                "sees_answer": explainer.sees_answer,
+                "removal": getattr(view, "removal", None),
+                **{
+                    part: chosen["name"] if isinstance(chosen, dict) else chosen
+                    for part, chosen in named.items()
+                },
+                "seed": explainer.seed,
+                "rows_asked": explainer.rows_asked_,
+                "seconds": explainer.fit_seconds_,
+            },
+            "held_out": held_out,
+        }

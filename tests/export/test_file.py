@@ -1,0 +1,188 @@
+"""Exported explainers select in onnxruntime what they select in torch, from raw inputs, without l2x."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+from toy_models import one_column, people
+
+import l2x
+from l2x.errors import ArtifactError
+from l2x.export import file as module
+from l2x.export.file import export_onnx, same_selection
+from l2x.export.inputs import graph_inputs
+from l2x.training import Phase
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+BRIEF = l2x.TrainingPlan(Phase(30, 5e-3), Phase(30, 1e-2), evaluations=2, progress=False)
+
+
+def session_of(path: Path) -> onnxruntime.InferenceSession:
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    "name", ["columns", "frame", "groups", "regression", "patches", "words", "sentences"]
+)
+def test_every_kind_of_explainer_is_exported_and_compared(name: str, tmp_path: Path) -> None:
+    explainer = l2x.load(GOLDEN / f"{name}-surrogate.l2x")
+    path = explainer.export_onnx(tmp_path / "e.onnx")
+    session = session_of(path)
+    feed, _ = graph_inputs(explainer.features_).sample(7, np.random.default_rng(5))
+    d = explainer.n_features_in_
+    for k in (1, explainer.k, d):
+        scores, indices, mask = session.run(None, feed | {"k": np.array([k])})
+        assert scores.shape == mask.shape == (7, d)
+        assert indices.shape == (7, k)
+        assert (mask.sum(axis=1) == np.minimum(k, (scores > -np.inf).sum(axis=1))).all()
+    told = onnx.load(path).metadata_props
+    props = {entry.key: entry.value for entry in told}
+    assert json.loads(props["l2x.features"]) == [str(feature) for feature in explainer.features_.names_]
+    assert (props["l2x.k"], props["l2x.version"]) == (str(explainer.k), l2x.__version__)
+    assert len(props["l2x.sha256"]) == 64
+
+
+@pytest.fixture(scope="module")
+def of_people() -> tuple[l2x.Explainer, pd.DataFrame]:
+    """Numbers, categories and missing cells."""
+    data = people(600)
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        rich = np.where(X["marital-status"] == "Divorced", X["age"] > 40, X["capital-gain"] > 7000)
+        return np.stack([1 - rich, rich], axis=1).astype(float)
+
+    explainer = l2x.Explainer(model, k=3, value="surrogate", training=BRIEF).fit(data.X)
+    return explainer, data.X
+
+
+def test_raw_columns_in(of_people: tuple[l2x.Explainer, pd.DataFrame], tmp_path: Path) -> None:
+    """What a server does: numbers as they are, categories as texts, an empty one where a cell is missing."""
+    explainer, X = of_people
+    path = explainer.export_onnx(tmp_path / "e.onnx", X)
+    inputs = json.loads(session_of(path).get_modelmeta().custom_metadata_map["l2x.inputs"])
+    assert inputs["may_miss"] == ["workclass"]
+    rows = X.astype({name: object for name in inputs["categories"]}).fillna("")
+    rows.loc[3, "gender"] = "Unheard of"
+    feed = {
+        "numbers": rows[inputs["numbers"]].to_numpy(dtype=np.float64),
+        "categories": rows[inputs["categories"]].to_numpy(dtype=object),
+        "k": np.array([3]),
+    }
+    scores, indices, mask = session_of(path).run(None, feed)
+    new = X.astype({"gender": object}).copy()
+    new.loc[3, "gender"] = "Unheard of"
+    with pytest.warns(UserWarning, match="did not have"):
+        expected = explainer.explain(new)
+    assert np.allclose(scores, expected.scores, atol=1e-5)
+    assert np.array_equal(indices, expected.indices)
+    assert np.array_equal(mask, expected.mask)
+
+
+def test_pixels_in(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 255, size=(80, 10, 9)).astype(np.uint8)
+
+    def model(X: np.ndarray) -> np.ndarray:
+        p = X[:, :4, :4].mean(axis=(1, 2)) / 255
+        return np.stack([1 - p, p], axis=1)
+
+    view = l2x.Patches(4, padding="edge")
+    explainer = l2x.Explainer(model, k=2, features=view, value="surrogate", training=BRIEF).fit(images)
+    session = session_of(explainer.export_onnx(tmp_path / "e.onnx", images))
+    indices = session.run(["indices"], {"pixels": images.astype(np.float32), "k": np.array([2])})[0]
+    assert np.array_equal(indices, explainer.explain(images).indices)
+
+
+def test_texts_with_the_tokenizer_beside_it(tmp_path: Path) -> None:
+    import tokenizers
+
+    explainer = l2x.load(GOLDEN / "words-surrogate.l2x")
+    session = session_of(explainer.export_onnx(tmp_path / "e.onnx"))
+    known = explainer.features_.vocabulary_
+    texts = [f"{known[3]}<br />{known[4].upper()}, {known[2]} zzz", "", " ".join(known[2:] * 3)]
+    tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "e.tokenizer.json"))
+    ids = np.array([found.ids for found in tokenizer.encode_batch(texts)], dtype=np.int64)
+    assert np.array_equal(ids, explainer.features_.ids(texts).numpy())
+    indices, mask = session.run(["indices", "mask"], {"ids": ids, "k": np.array([2])})
+    expected = explainer.explain(texts, k=2)
+    assert np.array_equal(indices, expected.indices)
+    assert np.array_equal(mask, expected.mask)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_answers_in_where_the_selector_reads_them(task: str, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    model = one_column if task == "classification" else (lambda X: 3 * X[:, 1] + 1)
+    black_box = l2x.as_black_box(model, task=task)
+    explainer = l2x.Explainer(black_box, k=2, value="surrogate", sees_answer=True, training=BRIEF).fit(X)
+    session = session_of(explainer.export_onnx(tmp_path / "e.onnx"))
+    feed = {"numbers": X, "answers": black_box(X), "k": np.array([2])}
+    assert np.array_equal(session.run(["indices"], feed)[0], explainer.explain(X).indices)
+
+
+def test_a_graph_that_selects_otherwise_is_not_written(
+    fitted: l2x.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = module.build_graph
+
+    def wrong(*arguments: object) -> onnx.ModelProto:
+        model = build(*arguments)
+        for weight in model.graph.initializer:
+            weight.CopyFrom(onnx.numpy_helper.from_array(-onnx.numpy_helper.to_array(weight), weight.name))
+        return model
+
+    monkeypatch.setattr(module, "build_graph", wrong)
+    with pytest.raises(ArtifactError, match=r"selects other features than torch in .* nothing was written"):
+        export_onnx(fitted, tmp_path / "e.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ties_within_rounding_may_be_exchanged() -> None:
+    scores = np.array([[1.0, 1.0 + 1e-7, 0.5, -np.inf]], dtype=np.float32)
+    assert same_selection(scores, np.array([[0, 1]]), 2).all()
+    assert not same_selection(scores, np.array([[0, 2]]), 2).any()
+    assert not same_selection(scores, np.array([[0, 3]]), 2).any()
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = sys.modules["l2x"] = None  # whoever imports them fails
+sys.argv = sys.argv[1:]
+exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"), {"__name__": "__main__"})
+"""
+
+
+def test_the_example_needs_neither_torch_nor_l2x(
+    of_people: tuple[l2x.Explainer, pd.DataFrame], tmp_path: Path
+) -> None:
+    """In a process that cannot import them."""
+    explainer, X = of_people
+    explainer.export_onnx(tmp_path / "e.onnx")
+    X.head(4).to_csv(tmp_path / "rows.csv", index=False)
+    example = Path(__file__).parents[2] / "examples" / "onnx_only.py"
+    command = [sys.executable, "-c", WITHOUT_TORCH, example, tmp_path / "e.onnx", tmp_path / "rows.csv"]
+    said = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
+    expected = ["; ".join(names) for names in explainer.explain(X.head(4)).names]
+    assert [line.partition("  ")[2] for line in said.splitlines()] == expected
+
+
+def test_a_view_without_graph_inputs() -> None:
+    class Bare:
+        """Stands for a view of one's own, which nobody has registered."""
+
+    with pytest.raises(l2x.InputError, match="Bare cannot be exported"):
+        graph_inputs(Bare())  # type: ignore[arg-type]
+
+
+def test_the_explainer_itself_stays_as_it_is(fitted: l2x.Explainer, tmp_path: Path) -> None:
+    before = {name: weight.clone() for name, weight in fitted.selector_.state_dict().items()}
+    fitted.export_onnx(tmp_path / "e.onnx")
+    assert all(torch.equal(weight, before[name]) for name, weight in fitted.selector_.state_dict().items())

@@ -1,0 +1,177 @@
+"""The Ray engine: the same rows as the local stream, also when a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from toy_models import one_column
+
+import l2x
+from l2x.errors import MissingExtraError
+from l2x.files.tables import Table
+from l2x.scale import ray as engine
+from l2x.scale.stream import BatchExplainer, explain_table
+
+NAMES = ["x0", "x1", "x2", "x3", "x4"]
+ROWS = 5000
+
+
+def test_without_ray_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'l2x\[ray\]'"):
+        engine.connect()
+
+
+def test_addresses() -> None:
+    filesystem, path = engine.located("data/rows.parquet")
+    assert filesystem.type_name == "local"
+    assert path == str(Path("data/rows.parquet").absolute())
+    with pytest.raises(l2x.InputError, match="Cannot read or write 'ftp://host/rows'"):
+        engine.located("ftp://host/rows")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes on this machine, a processor each."""
+    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'l2x[ray]'")
+    from ray.cluster_utils import Cluster
+
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's 15 would starve them beside other tests
+    for module in (__name__, "toy_models"):  # which workers could not import
+        ray.cloudpickle.register_pickle_by_value(sys.modules[module])
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    nodes.add_node(num_cpus=2)
+    ray.init(address=nodes.address, log_to_driver=False, logging_level="warning")
+    yield ray
+    ray.shutdown()
+    nodes.shutdown()
+
+
+@pytest.fixture(scope="module")
+def folder(fitted: l2x.Explainer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows in five files, an explainer, and what the local stream says of the rows."""
+    path = tmp_path_factory.mktemp("ray")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(ROWS, 5)), columns=NAMES)
+    frame.insert(0, "id", np.arange(ROWS))
+    (path / "rows").mkdir()
+    for i in range(5):
+        part = frame.iloc[i * ROWS // 5 : (i + 1) * ROWS // 5]
+        part.to_parquet(path / "rows" / f"{i}.parquet", index=False)
+    frame.to_parquet(path / "rows.parquet", index=False)
+    fitted.save(path / "e.l2x")
+    explain = BatchExplainer(fitted, NAMES, keep=["id"], k=2)
+    explain_table(explain, Table(path / "rows.parquet"), path / "local.parquet")
+    return path
+
+
+@pytest.mark.slow
+def test_a_cluster_of_two_nodes_says_the_same_row_for_row(cluster: Any, folder: Path) -> None:
+    rows = engine.read_parquet(folder / "rows", progress=False)
+    explained = engine.explain(rows, folder / "e.l2x", keep=["id"], k=2, batch_rows=700)
+    expected = pd.read_parquet(folder / "local.parquet")
+    engine.write(explained, folder / "one.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(folder / "one.parquet"), expected)
+    engine.write(explained, folder / "many")
+    parts = sorted((folder / "many").glob("*.parquet"))
+    assert parts  # how many, Ray decides
+    many = pa.concat_tables(pa.parquet.read_table(part) for part in parts).to_pandas()
+    assert many["id"].tolist() == expected["id"].tolist()
+    assert many["feature_1"].tolist() == expected["feature_1"].tolist()
+    assert len({node["NodeID"] for node in cluster.nodes()}) == 2
+
+
+class KilledOnce:
+    """Ends its own process, as kill -9 does, in the middle of the work."""
+
+    def __init__(self, run: BatchExplainer, flag: Path) -> None:
+        self.run, self.flag, self.columns = run, flag, run.columns
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.column("id")[0].as_py() >= ROWS // 2 and not self.flag.exists():
+            self.flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.run(batch)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_nothing(cluster: Any, folder: Path) -> None:
+    run = BatchExplainer(l2x.load(folder / "e.l2x"), NAMES, keep=["id"], k=2)
+    rows = engine.read_parquet(folder / "rows", progress=False)
+    explained = engine.mapped(rows, KilledOnce(run, folder / "killed"), actors=2, batch_rows=700)
+    engine.write(explained, folder / "killed.parquet")
+    assert (folder / "killed").exists()
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(folder / "killed.parquet"), pd.read_parquet(folder / "local.parquet")
+    )
+
+
+def first_two(frame: pd.DataFrame) -> np.ndarray:
+    return one_column(frame[["x0", "x1"]].to_numpy())
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_the_local_file(cluster: Any, folder: Path) -> None:
+    l2x.label(first_two, folder / "rows.parquet", folder / "a.parquet", drop=["id"], progress=False)
+    black_box = l2x.as_black_box(first_two)
+    rows = engine.read_parquet(folder / "rows", progress=False)
+    answered = engine.write_answers(
+        engine.label(rows, black_box, drop=["id"]), folder / "b.parquet", black_box
+    )
+    assert answered == ROWS
+    assert (folder / "a.parquet").read_bytes() == (folder / "b.parquet").read_bytes()
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An S3 server of our own; moto needs other versions than we do, and lives elsewhere."""
+    server = shutil.which("moto_server")
+    if server is None:
+        pytest.skip("there is no moto_server on the PATH: pipx install 'moto[server]'")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([server, "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    filesystem = pa.fs.S3FileSystem(
+        endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True, region="us-east-1",
+        access_key="test", secret_key="test",
+    )  # fmt: skip
+    for _ in range(100):
+        try:
+            filesystem.create_dir("bucket")
+            break
+        except OSError:
+            time.sleep(0.2)
+    yield f"?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1&allow_delayed_open=true"
+    process.terminate()
+    process.wait()
+
+
+@pytest.mark.slow
+def test_object_storage(cluster: Any, folder: Path, bucket: str) -> None:
+    filesystem, _ = engine.located(f"s3://test:test@bucket/rows{bucket}")
+    for part in (folder / "rows").glob("*.parquet"):
+        with filesystem.open_output_stream(f"bucket/rows/{part.name}") as out:
+            out.write(part.read_bytes())
+    rows = engine.read_parquet(f"s3://test:test@bucket/rows{bucket}", progress=False)
+    explained = engine.explain(rows, folder / "e.l2x", keep=["id"], k=2)
+    engine.write(explained, f"s3://test:test@bucket/why{bucket}")
+    found = pa.parquet.read_table("bucket/why", filesystem=filesystem).to_pandas().sort_values("id")
+    expected = pd.read_parquet(folder / "local.parquet")
+    assert found["id"].tolist() == expected["id"].tolist()
+    assert found["feature_1"].tolist() == expected["feature_1"].tolist()

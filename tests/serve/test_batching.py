@@ -1,0 +1,148 @@
+"""Batches: who shares one, who is refused, and that nobody gets another's result."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from l2x.serve.batching import Batcher
+from l2x.serve.refusals import ServiceError
+
+
+def squares(numbers: Sequence[int]) -> list[int]:
+    return [number * number for number in numbers]
+
+
+def batcher(work: Any = squares, **options: Any) -> Batcher[Any, Any]:
+    return Batcher(work, **({"most": 8, "queue": 1000, "promise": 30.0} | options))
+
+
+@pytest.mark.parametrize("inline", [0, 100])
+def test_jobs_that_come_together_share_a_batch_and_keep_their_results(inline: int) -> None:
+    sizes: list[int] = []
+
+    async def main() -> list[int]:
+        made = batcher(inline=inline, watch=lambda waiting, batch: sizes.append(batch))
+        found = await asyncio.gather(*(made.submit(n, 1) for n in range(50)))
+        made.close()
+        return found
+
+    assert asyncio.run(main()) == squares(range(50))
+    assert sum(sizes) == 50
+    assert max(sizes) == 8
+    assert len(sizes) < 15
+
+
+def test_no_result_is_ever_another_jobs() -> None:
+    """Random sizes, kinds, failures and cancellations: whoever gets a result gets its own."""
+    rng = random.Random(0)
+
+    def work(contents: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        assert len({kind for kind, _ in contents}) == 1  # never of two kinds
+        if any(number % 17 == 0 for _, number in contents):
+            raise ValueError("one of these is bad")
+        return [(kind, -number) for kind, number in contents]
+
+    async def one(made: Batcher[Any, Any], number: int) -> str:
+        kind = rng.randrange(3)
+        await asyncio.sleep(rng.random() * 0.05)
+        try:
+            async with asyncio.timeout(0.001 if rng.random() < 0.1 else 30):
+                found = await made.submit((kind, number), rng.randrange(1, 5), kind)
+        except TimeoutError:
+            return "gone"
+        except ValueError:
+            assert number % 17 == 0
+            return "failed"
+        assert found == (kind, -number)
+        return "right"
+
+    async def main() -> list[str]:
+        made = batcher(work, inline=3)
+        found = await asyncio.gather(*(one(made, number) for number in range(400)))
+        assert await made.submit((0, 5), 1, 0) == (0, -5)  # as ever
+        made.close()
+        return found
+
+    outcomes = asyncio.run(main())
+    assert outcomes.count("right") > 250
+    assert 10 <= outcomes.count("failed") <= 24
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
+    release = threading.Event()
+
+    def slow(contents: Sequence[int]) -> list[int]:
+        release.wait(30)
+        return squares(contents)
+
+    async def main() -> None:
+        made = batcher(slow, most=1, queue=5)
+        first = asyncio.create_task(made.submit(1, 1))
+        await asyncio.sleep(0.05)  # at work: no longer in the queue
+        waiting = [asyncio.create_task(made.submit(n, 1)) for n in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(ServiceError) as refused:
+            await made.submit(9, 1)
+        assert refused.value.status == 503
+        assert int(refused.value.headers["Retry-After"]) >= 1
+        release.set()
+        assert await asyncio.gather(first, *waiting) == [1, 0, 1, 4, 9, 16]
+        assert await made.submit(9, 100) == 81  # more rows than the queue holds, alone
+        made.close()
+
+    asyncio.run(main())
+
+
+def test_a_turn_that_would_come_too_late_is_refused_beforehand() -> None:
+    def slow(contents: Sequence[int]) -> list[int]:
+        threading.Event().wait(0.2)
+        return squares(contents)
+
+    async def main() -> None:
+        made = batcher(slow, most=1, promise=1.0)
+        for _ in range(12):  # it learns that a row takes 0.2 s
+            await made.submit(1, 1)
+        jobs = [asyncio.create_task(made.submit(n, 1)) for n in range(12)]
+        done = await asyncio.gather(*jobs, return_exceptions=True)
+        refused = [one for one in done if isinstance(one, ServiceError)]
+        assert {one.status for one in refused} == {503}
+        assert 2 <= 12 - len(refused) <= 5
+        made.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_promised_too_long_ago_fails_with_504() -> None:
+    release = threading.Event()
+
+    def stuck(contents: Sequence[int]) -> list[int]:
+        release.wait(30)
+        return squares(contents)
+
+    async def main() -> None:
+        made = batcher(stuck, most=1, promise=0.2)
+        jobs = [asyncio.create_task(made.submit(n, 1)) for n in range(3)]
+        done = await asyncio.gather(*jobs, return_exceptions=True)
+        assert all(isinstance(one, ServiceError) for one in done)
+        assert [one.status for one in done] == [504, 503, 503]  # one was at work, the others' turn never came
+        release.set()
+        assert await made.submit(7, 1) == 49
+        made.close()
+
+    asyncio.run(main())
+
+
+def test_work_that_loses_a_result_is_an_error_not_a_shift() -> None:
+    async def main() -> None:
+        made = batcher(lambda contents: squares(contents)[1:])
+        done = await asyncio.gather(*(made.submit(n, 1) for n in range(4)), return_exceptions=True)
+        assert all(isinstance(one, RuntimeError) for one in done)
+        made.close()
+
+    asyncio.run(main())

@@ -1,0 +1,163 @@
+"""Arrow streams: the same answers as in the process, in bounded memory, and whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from service import Client, expected, file_of, live, name_of, rows_of, service
+from starlette.testclient import TestClient
+
+import l2x
+from l2x.errors import InputError
+from l2x.interop import arrow_columns
+from l2x.serve import bulk
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    with TestClient(service("columns", "frame", "words", "patches", models=False)) as made:
+        yield made
+
+
+def stream(table: pa.Table, batch_rows: int = 17) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=batch_rows)
+    return sink.getvalue()
+
+
+def post(client: TestClient, kind: str, body: bytes, query: str = "") -> Any:
+    return client.post(f"/v1/explainers/{name_of(kind)}/explain.arrow{query}", content=body)
+
+
+def table_of(kind: str) -> tuple[pa.Table, Any]:
+    _, X = rows_of(kind)
+    if kind == "frame":
+        return pa.Table.from_pandas(X, preserve_index=False), X
+    if kind == "columns":
+        return pa.table({f"x{i}": X[:, i] for i in range(X.shape[1])}), X
+    if kind == "words":
+        return pa.table({"review": X}), X
+    return pa.table({"image": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 64)}), X
+
+
+@pytest.mark.parametrize("kind", ["columns", "frame", "words", "patches"])
+def test_the_stream_is_what_explain_says(client: TestClient, kind: str) -> None:
+    table, X = table_of(kind)
+    answer = post(
+        client, kind, stream(table.append_column("id", pa.array(range(len(table))))), "?keep=id&k=2"
+    )
+    assert answer.status_code == 200, answer.text
+    found = pa.ipc.open_stream(answer.content).read_all()
+    wanted = pa.table(arrow_columns(l2x.load(file_of(kind)).explain(X, k=2)))
+    assert found["id"].to_pylist() == list(range(len(table)))
+    for name in ("feature_1", "feature_2"):
+        assert found[name].to_pylist() == wanted[name].to_pylist()
+    np.testing.assert_allclose(found["score_1"], wanted["score_1"], rtol=1e-4, atol=1e-5)
+
+
+def test_with_a_model_its_answers_are_a_column() -> None:
+    with TestClient(service("frame")) as client:
+        table, X = table_of("frame")
+        found = pa.ipc.open_stream(post(client, "frame", stream(table)).content).read_all()
+        from golden.cases import of_frame
+
+        np.testing.assert_allclose(np.array(found["answer"].to_pylist()), of_frame(X))
+
+
+@pytest.mark.parametrize("cut", [0, 1, 9, 500, -3])
+def test_half_a_stream_is_refused_whole(client: TestClient, cut: int) -> None:
+    body = stream(table_of("columns")[0])
+    answer = post(client, "columns", body[:cut])
+    # The last bytes only say that nothing follows.
+    assert answer.status_code in ((200, 400) if cut == -3 else (400,))
+    if answer.status_code == 400:
+        assert answer.json()["error"]["code"] == "not_arrow"
+
+
+def test_damaged_streams_are_never_a_500(client: TestClient) -> None:
+    rng, body = random.Random(0), stream(table_of("frame")[0])
+    for _ in range(150):
+        damaged = bytearray(body)
+        for _ in range(rng.randrange(1, 4)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        assert post(client, "frame", bytes(damaged)).status_code in (200, 400, 413, 422)
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "said"),
+    [
+        ("columns", pa.table({"x0": [1.0]}), "lacks the columns x1"),
+        ("columns", pa.table({f"x{i}": [1.0, float("nan")] for i in range(5)}), "Row 1"),
+        ("frame", pa.table({"age": ["a"], "income": [1.0], "town": ["Ulm"], "owner": [True]}), "'age'"),
+        ("words", pa.table({"a": ["x"], "b": ["y"]}), "one column"),
+        ("words", pa.table({"a": [1.0]}), "not a string"),
+        ("patches", pa.table({"a": [[1.0]]}), "64 numbers"),
+        ("patches", pa.table({"a": ["x"]}), "64 numbers"),
+        ("columns", pa.table({f"x{i}": pa.array([], pa.float64()) for i in range(5)}), "no rows"),
+    ],
+)
+def test_what_does_not_fit_is_named(client: TestClient, kind: str, table: pa.Table, said: str) -> None:
+    answer = post(client, kind, stream(table))
+    assert answer.status_code == 422
+    assert said in answer.json()["error"]["message"]
+
+
+def test_rows_are_counted_from_the_beginning_of_the_stream(client: TestClient) -> None:
+    table, _ = table_of("columns")
+    spoiled = table.set_column(
+        0, "x0", pa.array([float("nan") if i == 40 else 1.0 for i in range(len(table))])
+    )
+    message = post(client, "columns", stream(spoiled, batch_rows=20)).json()["error"]["message"]
+    assert "counted from row 40" in message
+
+
+def test_large_streams_are_limited_by_bytes_and_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = stream(table_of("columns")[0], batch_rows=120)
+    with TestClient(service("columns", models=False, max_arrow_body=1000)) as client:
+        assert post(client, "columns", body).status_code == 413
+    monkeypatch.setattr(bulk, "MESSAGE", 1000)
+    with TestClient(service("columns", models=False)) as client:
+        answer = post(client, "columns", body)
+        assert answer.status_code == 413
+        assert answer.json()["error"]["code"] == "batch_too_large"
+
+
+@pytest.mark.slow
+def test_more_than_is_ever_in_memory_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffers are made tiny, the body is many times larger: reading waits for explaining."""
+    monkeypatch.setattr(bulk, "BUFFER", 1 << 14)
+    rng = np.random.default_rng(0)
+    table = pa.table({f"x{i}": rng.normal(size=60_000) for i in range(5)})
+    with live(service("columns", models=False)) as address, Client(address) as client:
+        path = f"/v1/explainers/{name_of('columns')}/explain.arrow"
+        status, content = client("POST", path, stream(table, batch_rows=1000))
+        assert status == 200
+        found = pa.ipc.open_stream(content).read_all()
+        assert len(found) == 60_000
+        some = expected("columns", np.column_stack([table[f"x{i}"].to_numpy()[:500] for i in range(5)]))
+        assert found["feature_1"].to_pylist()[:500] == [features[0][1] for features in some]
+        assert client.explain("columns", [[1.0] * 5])[0] == 200
+
+
+def test_a_third_stream_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "STREAMS", 0)
+    with TestClient(service("columns", models=False)) as client:
+        answer = post(client, "columns", stream(table_of("columns")[0]))
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+
+
+def test_columns_are_matched_by_name_or_position() -> None:
+    view = l2x.load(file_of("columns")).features_
+    named = pa.schema([(name, pa.float64()) for name in ("id", "x4", "x3", "x2", "x1", "x0")])
+    assert bulk.matching(view, named, ["id"]) == ["x0", "x1", "x2", "x3", "x4"]
+    others = pa.schema([(name, pa.float64()) for name in "abcde"])
+    assert bulk.matching(view, others, []) == list("abcde")
+    with pytest.raises(InputError, match="no column 'z'"):
+        bulk.matching(view, others, ["z"])

@@ -1,0 +1,124 @@
+"""Explainers by name, and new files under old names."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from service import MODELS, Client, file_of, live
+from toy_models import one_column
+
+import l2x
+from l2x.errors import InputError
+from l2x.serve.app import create_app
+from l2x.serve.catalogue import Catalogue, by_name
+from l2x.serve.metrics import Metrics
+from l2x.serve.settings import Settings
+
+
+def replace(target: Path, source: Path) -> None:
+    """As a deployment would: a new file, renamed over the old one."""
+    beside = target.with_suffix(".new")
+    shutil.copy(source, beside)
+    beside.rename(target)
+
+
+def test_names_are_those_of_the_files(tmp_path: Path) -> None:
+    assert list(by_name([Path("a/churn.l2x"), Path("b.l2x")])) == ["churn", "b"]
+    with pytest.raises(InputError, match="both be served as 'churn'"):
+        by_name([Path("a/churn.l2x"), Path("b/churn.l2x")])
+    with pytest.raises(InputError, match="nothing to serve"):
+        by_name([])
+    with pytest.raises(InputError, match="no_such"):
+        Catalogue([file_of("columns")], {"no_such": one_column}, Settings(), Metrics())
+
+
+def test_a_new_file_is_swapped_in_and_a_broken_one_refused(
+    tmp_path: Path, table: np.ndarray, fitted: l2x.Explainer, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "it.l2x"
+    shutil.copy(file_of("columns"), path)
+    metrics = Metrics()
+    catalogue = Catalogue([path], {}, Settings(), metrics)
+    slot = catalogue["it"]
+    old = slot.served
+    new = fitted.save(tmp_path / "other.l2x")
+
+    def look() -> None:
+        asyncio.run(slot.look())
+
+    with caplog.at_level(logging.INFO, logger="l2x.serve"):
+        look()
+        assert slot.served is old
+        path.write_bytes(path.read_bytes()[:-100])
+        look()
+        look()  # told once
+        assert slot.served is old
+        replace(path, file_of("words"))  # explains something else
+        look()
+        assert slot.served is old
+        path.unlink()
+        look()
+        assert slot.served is old
+        replace(path, new)
+        look()
+    assert slot.served is not old
+    assert slot.served.artifact.checksum == l2x.artifact.read(new).checksum
+    assert [record.message for record in caplog.records] == ["reload refused"] * 2 + ["reloaded"]
+    text = metrics.text().decode()
+    assert 'l2x_reloads_total{explainer="it",outcome="refused"} 2.0' in text
+    assert 'l2x_reloads_total{explainer="it",outcome="swapped"} 1.0' in text
+    catalogue.close()
+
+
+@pytest.mark.slow
+def test_every_answer_during_swaps_is_that_of_the_file_it_names(tmp_path: Path) -> None:
+    """Two explainers of one table take turns under load: an answer always fits its checksum."""
+    path = tmp_path / "it.l2x"
+    sources = [file_of("columns"), file_of("regression")]
+    X = np.random.default_rng(1).normal(size=(60, 5))
+    wanted = {}
+    for source in sources:
+        explanation = l2x.load(source).explain(X, k=1)
+        wanted[l2x.artifact.read(source).checksum] = explanation
+    shutil.copy(sources[0], path)
+    stop = threading.Event()
+    seen: set[str] = set()
+    failures: list[str] = []
+
+    def ask(address: str, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        with Client(address) as client:
+            while not stop.is_set():
+                rows = rng.integers(60, size=3)
+                status, answer = client(
+                    "POST", "/v1/explainers/it/explain", {"rows": X[rows].tolist(), "k": 1}
+                )
+                if status != 200:
+                    failures.append(str(answer))
+                    return
+                explanation = wanted[answer["checksum"]]
+                seen.add(answer["checksum"])
+                scores = [row["features"][0]["score"] for row in answer["rows"]]
+                if not np.allclose(scores, explanation.selected_scores[rows, 0], atol=1e-4):
+                    failures.append(f"scores of {answer['checksum']}")
+
+    app = create_app([path], {"it": MODELS["columns"]}, Settings(reload=True, reload_every=0.02))
+    with live(app) as address:
+        threads = [threading.Thread(target=ask, args=[address, seed]) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for turn in range(10):
+            replace(path, sources[(turn + 1) % 2])
+            time.sleep(0.15)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failures, failures[:3]
+    assert len(seen) == 2

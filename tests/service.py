@@ -1,0 +1,129 @@
+"""What tests of the service share: explainers with their models, a real server, a client."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from golden import cases
+
+import l2x
+
+GOLDEN = Path(__file__).parent / "golden"
+# One of every kind of view, as tests/golden trained them.
+KINDS = ("columns", "regression", "frame", "groups", "words", "sentences", "patches")
+MODELS = {name: model for name, (_, _, model, _) in cases.problems().items()}
+
+
+def file_of(kind: str) -> Path:
+    return GOLDEN / f"{kind}-surrogate.l2x"
+
+
+def name_of(kind: str) -> str:
+    return file_of(kind).stem
+
+
+def rows_of(kind: str, n: int | None = None) -> tuple[list[Any], Any]:
+    """Rows as a client sends them, and the same as `explain` takes them."""
+    X = cases.problems()[kind][1]
+    X = X if n is None else X[:n]
+    if kind in ("frame", "groups"):
+        records = json.loads(X.to_json(orient="records", double_precision=15))
+        # to_json rounds: the frame is made of what is sent
+        return records, X.assign(
+            **{name: np.array([row[name] for row in records], dtype=float) for name in ("age", "income")}
+        )
+    return (X if isinstance(X, list) else X.tolist()), X
+
+
+def service(*kinds: str, models: bool = True, **settings: Any) -> Any:
+    """The application, serving these kinds."""
+    from l2x.serve.app import create_app
+    from l2x.serve.settings import Settings
+
+    given = {name_of(kind): MODELS[kind] for kind in kinds} if models else {}
+    return create_app([file_of(kind) for kind in kinds], given, Settings(**settings))
+
+
+@contextmanager
+def live(app: Any) -> Iterator[str]:
+    """A real server on a free port, in a thread of this process; its address."""
+    import uvicorn
+
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        bound.close()
+
+
+@dataclass
+class Client:
+    """One connection that is kept alive; made again when the server closed it."""
+
+    address: str
+    headers: dict[str, str] = field(default_factory=dict)
+    timeout: float = 60
+
+    def __post_init__(self) -> None:
+        host, _, port = self.address.removeprefix("http://").partition(":")
+        self._connection = http.client.HTTPConnection(host, int(port), timeout=self.timeout)
+
+    def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """The status, and the JSON of the answer or its bytes."""
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        try:
+            self._connection.request(method, path, content, self.headers)
+            answer = self._connection.getresponse()
+            found = answer.read()
+        except BaseException:
+            self._connection.close()
+            raise
+        self.answer_headers = dict(answer.getheaders())
+        is_json = "json" in answer.getheader("content-type", "")
+        return answer.status, json.loads(found) if is_json else found
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()
+
+    def explain(self, kind: str, rows: list[Any], **more: Any) -> tuple[int, Any]:
+        return self("POST", f"/v1/explainers/{name_of(kind)}/explain", {"rows": rows, **more})
+
+
+def expected(kind: str, X: Any, k: int | None = None) -> list[list[tuple[int, str, float]]]:
+    """What `explain` in this process says: per row (index, name, score), best first."""
+    explanation = l2x.load(file_of(kind)).explain(X, k=k)
+    return [
+        [(feature["index"], feature["name"], feature["score"]) for feature in row["features"]]
+        for row in explanation.to_dict()
+    ]
+
+
+def check_rows(found: list[Any], wanted: list[list[tuple[int, str, float]]]) -> None:
+    """The same features in the same order; scores up to the rounding of another batch size."""
+    assert len(found) == len(wanted)
+    for row, features in zip(found, wanted, strict=True):
+        assert [(f["index"], f["name"]) for f in row["features"]] == [(i, name) for i, name, _ in features]
+        np.testing.assert_allclose(
+            [f["score"] for f in row["features"]], [score for *_, score in features], rtol=1e-4, atol=1e-5
+        )

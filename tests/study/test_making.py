@@ -1,0 +1,138 @@
+"""A study from an explainer, its model and data: tables, texts, images, any classes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from toy_models import one_column
+
+import l2x
+from l2x.errors import InputError
+from l2x.study.making import new
+from l2x.study.results import results
+from l2x.study.simulation import simulate
+from l2x.training import Phase
+
+
+@pytest.fixture(scope="module")
+def plan() -> l2x.TrainingPlan:
+    short = Phase(20, 5e-3, batch_size=64)
+    return l2x.TrainingPlan(value=short, selector=short, evaluations=2, progress=False)
+
+
+def test_rows_of_a_table(tmp_path: Path, fitted: l2x.Explainer, plan: l2x.TrainingPlan) -> None:
+    X = np.random.default_rng(5).normal(size=(120, 5))
+    with new(
+        tmp_path / "a.study", fitted, one_column, X, items=20, raters=2, against=["random", "whole"],
+        practice=2, classes=["low", "high"], training=plan, seed=3,
+    ) as study:  # fmt: skip
+        items, settings = study.items(), study.settings
+        examples = study.examples()
+    assert settings.methods == ("l2x", "random", "whole")
+    assert (settings.kind, settings.selected, settings.per_rater) == ("table", "1 column of a table row", 20)
+    answers = one_column(X).argmax(axis=1)
+    for item in items:
+        ours, random, whole = item.cells
+        assert item.answer == answers[item.row]
+        assert ours.content["cells"] == [["x1", f"{X[item.row, 1]:.4g}"]]  # the only column that counts
+        assert len(random.content["cells"]) == 1
+        assert len(whole.content["cells"]) == 5
+        assert whole.posthoc == item.answer
+        assert {cell.judge for cell in item.cells} <= {0, 1}
+    assert np.mean([item.cells[0].posthoc == item.answer for item in items]) == 1
+    assert len({item.row for item in items}) == 20
+    assert len(examples) == 2
+    assert all(example.answer in (0, 1) for example in examples)
+
+
+def test_the_seed_fixes_everything(tmp_path: Path, fitted: l2x.Explainer) -> None:
+    X = np.random.default_rng(5).normal(size=(60, 5))
+    made = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        with new(
+            tmp_path / name, fitted, one_column, X, items=10, against=["random"], judge=False, seed=seed
+        ) as study:
+            made.append(json.dumps([[i.row, [c.content for c in i.cells]] for i in study.items()]))
+    assert made[0] == made[1] != made[2]
+
+
+def mood(texts: list[str]) -> np.ndarray:
+    p = np.array([0.5 + 0.45 * (("great" in text) - int("awful" in text)) for text in texts])
+    return np.stack([1 - p, p], axis=1)
+
+
+def test_words_of_texts_read_by_stand_ins(tmp_path: Path, plan: l2x.TrainingPlan) -> None:
+    rng = np.random.default_rng(0)
+    filling = np.array(
+        ["it", "is", "a", "film", "with", "some", "people", "who", "talk", "about", "the", "other"]
+    )
+    texts = [
+        " ".join([*rng.choice(filling, 8), word, *rng.choice(filling, 4)])
+        for word in rng.choice(["great", "awful"], 150)
+    ]
+    explainer = l2x.Explainer(mood, k=2, features=l2x.Words(length=20), value="model", training=plan)
+    explainer.fit(texts[:90])
+    with new(
+        tmp_path / "a.study", explainer, mood, texts[90:], items=30, raters=1, judge=False,
+        against=["search", "random", "whole"], classes=["negative", "positive"],
+    ) as study:  # fmt: skip
+        assert (study.settings.kind, study.settings.selected) == ("text", "2 words of a text")
+        simulate(study, raters=8)
+        found = {one.method: one for one in results(study, simulated=True, draws=20).methods}
+    assert found["search"].accuracy.value > 0.8 > found["random"].accuracy.value
+    assert found["search"].posthoc == 1
+    assert np.isnan(found["search"].judge)
+
+
+def test_patches_of_images_and_three_classes(tmp_path: Path, plan: l2x.TrainingPlan) -> None:
+    images = np.random.default_rng(0).random((40, 8, 8))
+
+    def model(X: np.ndarray) -> np.ndarray:
+        brightness = 0.1 + np.stack([X[:, :4, :4], X[:, :4, 4:], X[:, 4:, :4]]).mean(axis=(2, 3)).T
+        return brightness / brightness.sum(axis=1, keepdims=True)
+
+    explainer = l2x.Explainer(model, k=1, features=l2x.Patches(size=4), training=plan).fit(images)
+    with new(tmp_path / "a.study", explainer, model, images, items=10, judge=False, raters=1) as study:
+        assert study.settings.classes == ("0", "1", "2")
+        assert (study.settings.kind, study.settings.selected) == ("image", "1 patch of an image")
+        assert study.items()[0].cells[0].content["source"].startswith("data:image/png;base64,")
+        assert simulate(study, raters=0, careless=1) == 10
+
+
+def test_what_cannot_be_asked(tmp_path: Path, fitted: l2x.Explainer, plan: l2x.TrainingPlan) -> None:
+    X = np.random.default_rng(5).normal(size=(30, 5))
+    path = tmp_path / "a.study"
+    for wrong, said in (
+        ({"items": 40}, "The data have 30 rows; 40 items and 5 rows"),
+        ({"items": 0}, "items is 0"),
+        ({"items": 10, "classes": ["one"]}, "1 names were given for the model's 2 classes"),
+        ({"items": 10, "classes": ["a", "a"]}, "Two class names are 'a'"),
+        ({"items": 20, "judge": True}, "for the judge"),
+        ({"items": 10, "k": 9}, "k"),
+    ):
+        with pytest.raises(InputError, match=said):
+            new(path, fitted, one_column, X, **{"judge": False, **wrong})
+    explainer = l2x.Explainer(lambda X: X[:, 0], k=1, training=plan).fit(X)
+    with pytest.raises(InputError, match="predicts numbers"):
+        new(path, explainer, lambda X: X[:, 0], X, items=10, judge=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_frame_keeps_its_columns(tmp_path: Path, plan: l2x.TrainingPlan) -> None:
+    frame = pd.DataFrame({"age": range(40), "city": ["Ulm", "Bonn"] * 20})
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        p = np.where(X["city"] == "Ulm", 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = l2x.Explainer(model, k=1, training=plan).fit(frame)
+    with new(tmp_path / "a.study", explainer, model, frame, items=5, judge=False, against=["whole"]) as study:
+        for item in study.items():
+            assert item.cells[1].content["cells"] == [
+                ["age", str(item.row)],
+                ["city", ("Ulm", "Bonn")[item.row % 2]],
+            ]

@@ -1,0 +1,148 @@
+"""A model behind an address: both protocols, retries, the token, the rate, requests side by side."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from flawed_server import Flawed, says, serving
+
+import l2x
+from l2x import endpoint as module
+from l2x.endpoint import Endpoint
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+
+
+def expected(cells: Any) -> np.ndarray:
+    p = np.array([says(cell) for cell in cells])
+    return np.stack([1 - p, p], axis=1)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.001)
+    monkeypatch.delenv("L2X_TOKEN", raising=False)
+
+
+@pytest.mark.parametrize("model", ["/v1/models/m", "/v2/models/m", "/v2/models/m/infer", "/score"])
+def test_both_protocols_take_arrays_frames_and_texts(model: str) -> None:
+    frame = pd.DataFrame(
+        {"x": [0.5, np.nan, -1], "city": ["Oslo", None, "Bergen"], "on": [True, False, True]}
+    )
+    with serving(Flawed(), model) as server:
+        ask = l2x.as_black_box(server.url)
+        assert np.allclose(ask(X), expected(X[:, 0]))
+        assert np.allclose(ask(frame), expected([0.5, None, -1]))
+        assert np.allclose(ask(["a", "long text"]), expected(["a", "long text"]))
+        sent = [request["body"] for request in server.requests]
+    if "v2" in model:
+        assert sent[1]["inputs"] == [
+            {"name": "x", "shape": [3], "datatype": "FP64", "data": [0.5, None, -1.0]},
+            {"name": "city", "shape": [3], "datatype": "BYTES", "data": ["Oslo", None, "Bergen"]},
+            {"name": "on", "shape": [3], "datatype": "BOOL", "data": [True, False, True]},
+        ]
+        assert sent[2]["inputs"][0]["datatype"] == "BYTES"
+    else:
+        assert sent[1]["rows"][1] == {"x": None, "city": None, "on": False}
+        assert sent[2] == {"rows": ["a", "long text"]}
+
+
+def test_an_endpoint_in_trouble_answers_every_row_once(tmp_path: Path) -> None:
+    """One request in five fails: busy, in trouble, or the connection breaks."""
+    kinds = itertools.cycle([429, 500, 503, "drop"])
+
+    def faults(number: int) -> int | str | None:
+        return next(kinds) if number % 5 == 1 else None
+
+    many = np.concatenate([X] * 20)
+    with serving(Flawed(faults, retry_after="0")) as server:
+        black_box = l2x.as_black_box(Endpoint(server.url, in_flight=4))
+        answers = l2x.label(black_box, many, tmp_path / "a.parquet", progress=False)
+        assert len(server.requests) - black_box.calls == sum(
+            number % 5 == 1 for number in range(len(server.requests))
+        )
+    assert np.allclose(answers.values, expected(many[:, 0]))
+    assert len(answers) == len(many)
+
+
+def test_requests_are_under_way_side_by_side(tmp_path: Path) -> None:
+    with serving(Flawed(seconds_per_row=0.004)) as server:
+        endpoint = Endpoint(server.url, in_flight=5)
+        l2x.label(endpoint, np.concatenate([X] * 10), tmp_path / "a.parquet", progress=False)
+        assert server.most_at_once == 5
+
+
+def test_requests_have_no_more_rows_than_the_server_takes(tmp_path: Path) -> None:
+    with serving(Flawed()) as server:
+        l2x.label(Endpoint(server.url, rows_per_request=10), X, tmp_path / "a.parquet", progress=False)
+        assert max(len(request["body"]["rows"]) for request in server.requests) <= 10
+
+
+def test_retry_after_is_obeyed() -> None:
+    with serving(Flawed(lambda number: 429 if number == 0 else None, retry_after="0.4")) as server:
+        l2x.as_black_box(server.url)(X[:2])
+        first, second = (request["at"] for request in server.requests)
+    assert second - first >= 0.4
+
+
+def test_a_limit_of_requests_per_second() -> None:
+    with serving(Flawed()) as server:
+        ask = l2x.as_black_box(Endpoint(server.url, requests_per_second=20))
+        for _ in range(5):
+            ask(X[:1])
+        times = [request["at"] for request in server.requests]
+    assert times[-1] - times[0] >= 4 / 20 - 0.02
+
+
+def test_a_permanent_error_says_which_rows_and_keeps_the_others(tmp_path: Path) -> None:
+    with (
+        serving(Flawed(lambda number: 422 if number >= 2 else None)) as server,
+        pytest.raises(l2x.BlackBoxError, match=r"Rows \d+ to \d+: .*answered 422.*no luck.*answers are kept"),
+    ):
+        l2x.label(Endpoint(server.url, in_flight=1), X, tmp_path / "a.parquet", progress=False)
+    with serving(Flawed(lambda number: 503)) as server, pytest.raises(l2x.BlackBoxError, match="3 attempts"):
+        l2x.as_black_box(Endpoint(server.url, attempts=3))(X)
+    with pytest.raises(l2x.BlackBoxError, match="cannot be reached in 2 attempts"):
+        l2x.as_black_box(Endpoint(server.url, attempts=2))(X)
+
+
+def test_the_token_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("L2X_TOKEN", "s3cret")
+    with serving(Flawed(lambda number: 403)) as server:
+        ask = Endpoint(server.url)
+        with pytest.raises(l2x.BlackBoxError, match="read from the variable L2X_TOKEN") as caught:
+            l2x.as_black_box(ask)(X)
+        assert server.requests[0]["headers"]["Authorization"] == "Bearer s3cret"
+    assert "s3cret" not in str(caught.value) + repr(ask) + str(pickle.dumps(ask))
+    assert Endpoint("https://ann:pass@host:8080/v1/models/m?key=1").name == "https://host:8080/v1/models/m"
+
+
+def test_an_endpoint_travels_to_another_process() -> None:
+    with serving(Flawed()) as server:
+        ask = pickle.loads(pickle.dumps(Endpoint(server.url)))
+        assert np.allclose(ask(X), expected(X[:, 0]))
+
+
+@pytest.mark.parametrize("reply", [b"[]", b"no", b'{"answers": [["a"]]}', b'{"answers": null}'])
+def test_replies_that_are_no_answers(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Endpoint("http://127.0.0.1:9/v1/models/m")
+    monkeypatch.setattr(ask._connection, "post", lambda content: reply)
+    with pytest.raises(l2x.BlackBoxError):
+        l2x.as_black_box(ask)(X)
+
+
+def test_what_cannot_be_asked() -> None:
+    with pytest.raises(l2x.InputError, match="expected https"):
+        Endpoint("ftp://host/model")
+    with pytest.raises(l2x.InputError, match="requests_per_second is 0"):
+        Endpoint("https://host", requests_per_second=0)
+    with pytest.raises(l2x.InputError, match="at least 1"):
+        Endpoint("https://host", in_flight=0)
+    with pytest.raises(l2x.BlackBoxError, match="no infinity"):
+        l2x.as_black_box("http://127.0.0.1:9/v1/models/m")(np.array([[np.inf]]))
