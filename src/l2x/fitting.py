@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from l2x.conditional import NetworkQ, Q
 from l2x.data import Rows, TrainingRows, split
 from l2x.networks.recipe import Answer, ReadsFirst
-from l2x.sampling import FEW, LARGE, Sampler, k_hot, only_selectable, top_k
+from l2x.sampling import FEW, Sampler, k_hot, only_selectable, top_k
 from l2x.training import Phase, Run, optimise
 
 # Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
 HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
-# Of many features: the share of training in which whole rows give way to subsets, and the size of these up to
-# which all sizes are alike.
-WHOLE_FIRST, USUAL = 0.1, 32
+# Of many features: the share of training in which whole rows give way to subsets, the features that a whole
+# row has at most, and the size of subsets up to which all sizes are alike.
+WHOLE_FIRST, WHOLE, USUAL = 0.1, 512, 32
 # The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
 PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
@@ -100,7 +100,7 @@ def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress:
     drawn = torch.rand(n, generator=generator)
     noise = torch.rand(n, d, generator=generator)
     whole = max(0.0, 1 - progress / WHOLE_FIRST)
-    sizes[drawn < whole] = min(d, LARGE)
+    sizes[drawn < whole] = min(d, WHOLE)
     masks = (noise < sizes[:, None] / d).float()  # each feature by itself: the sizes are those but for chance
     at_k = drawn > 0.5 + 0.5 * whole
     masks[at_k] = k_hot(noise[at_k].topk(k).indices, d)

@@ -27,8 +27,9 @@ LogValue = Callable[[Tensor], Tensor]
 # Up to this many features everything is drawn and sorted at once; of more, what is not needed is left out
 # (docs/method.md, wide tables).
 FEW = 64
-# Subsets have no more features than this, but for k: large enough to show what only counts together.
-LARGE = 512
+# Subsets have no more features than this, but for k. Large ones show what only counts together: of 2,000
+# columns, with up to 512 in a subset, .21 exact sets after 60 steps; with any number .97 after 30.
+LARGE = 2048
 
 # The score of what may not be selected, such as padding. In training finite, so that sums over sorted scores
 # stay so; explanations have -inf in its place.
