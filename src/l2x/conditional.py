@@ -26,7 +26,7 @@ from l2x.networks.recipe import ReadsSelected
 
 # Features of all rows together that a network is asked about at a time.
 CELLS_AT_ONCE = 1 << 20
-# So many times more if it reads the selected ones alone: what it looks them up in is made for each part anew.
+# This many times more if it reads the selected ones alone: what they are looked up in is made for each part.
 LOOKED_UP = 8
 # Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
