@@ -32,6 +32,7 @@ from l2x.export.inputs import graph_inputs
 from l2x.ranking import best
 from l2x.sampling import only_selectable
 from l2x.training import Phase
+from l2x_experiments.records import Records
 
 ROOT = Path(__file__).parents[1]
 PHASE = Phase(100, 3e-3, batch_size=128)
@@ -148,7 +149,9 @@ def main() -> None:
             records.append(record(f"{name}: latency, times the bare network's", whole / alone, most=1.5))
     print(json.dumps(records, indent=1))
     if arguments.write:
-        (ROOT / "results" / "onnx.json").write_text(json.dumps(records, indent=1) + "\n")
+        path = ROOT / "results" / "onnx.json"
+        path.unlink(missing_ok=True)
+        Records.load(path).add(records)
 
 
 def record(

@@ -41,8 +41,8 @@ import pandas as pd
 import pyarrow as pa
 
 import l2x
-from l2x.foundations.atomic import write_atomically
 from l2x.training import Phase
+from l2x_experiments.records import Records
 
 COLUMNS, K, CLIENTS = 20, 5, 64
 ARROW_ROWS, ARROW_BATCH = 400_000, 50_000
@@ -339,7 +339,8 @@ def main() -> None:
     ]
     for record in records:
         print(f"{'holds' if record['holds'] else 'FAILS'}  {record['value']:8.3f}  {record['measure']}")
-    write_atomically(options.output, (json.dumps(records, indent=1) + "\n").encode())
+    options.output.unlink(missing_ok=True)
+    Records.load(options.output).add(records)
 
 
 if __name__ == "__main__":

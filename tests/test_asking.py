@@ -46,14 +46,15 @@ def test_what_was_asked_before_is_not_asked_again() -> None:
 
 
 def test_a_limit_is_the_users_or_follows_from_the_time_of_labelling() -> None:
-    assert Limit.of(1000, lambda: 5.0, calls=10).per_call == 100
-    slow, fast = Limit.of(None, lambda: 1.0, calls=10), Limit.of(None, lambda: 1e-6, calls=10)
+    assert Limit.of(1000, 5.0, calls=10).per_call == 100
+    slow, fast = Limit.of(None, 1.0, calls=10), Limit.of(None, 1e-6, calls=10)
     assert slow.rows == PATIENCE
     assert fast.rows > 1e8
     assert "1e+03 ms" in slow.reason
+    assert Limit.of(None, None, calls=10).rows == 0
 
 
 @pytest.mark.parametrize("queries", [-1, 1.5, "many", True])
 def test_a_limit_that_is_no_number_of_rows_is_refused(queries: object) -> None:
     with pytest.raises(l2x.InputError, match=r"queries is .*; expected a number of rows, 0 or more"):
-        Limit.of(queries, lambda: 1.0, calls=10)  # type: ignore[arg-type]
+        Limit.of(queries, 1.0, calls=10)  # type: ignore[arg-type]

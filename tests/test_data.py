@@ -119,8 +119,6 @@ def test_prepared_rows_ask_once_and_keep_raw_inputs_on_request() -> None:
     assert (given.asked, given.seconds_per_row) == (0, None)
     assert np.allclose(one_column(given.held.raw), given.held.target, atol=1e-6)
     assert torch.equal(given.train.x, data.train.x)  # the same rows, by the seed
-    assert given.timed() > 0
-    assert given.asked == 30  # some rows, only to see how long an answer takes
 
 
 def test_numbers_are_means_with_their_spread() -> None:

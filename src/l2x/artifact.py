@@ -29,6 +29,7 @@ from l2x.errors import ArtifactError, InputError
 from l2x.evaluation.self_check import SelfCheck
 from l2x.explainer import Explainer
 from l2x.features import View  # which brings all views, so that they are known by name
+from l2x.features.view import saved_options
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
@@ -257,7 +258,7 @@ def _named(thing: Any) -> dict[str, Any]:
     """A view, value, sampler or likelihood by the name of its class and its settings."""
     own = vars(type(thing))
     if isinstance(thing, View):
-        return {"name": type(thing).__name__, "settings": thing.saved_options()}
+        return {"name": type(thing).__name__, "settings": saved_options(thing)}
     if "__init__" in own and "__dataclass_fields__" not in own:
         raise InputError(
             f"Cannot save {type(thing).__name__}: its options are unknown; make it a @dataclass(frozen=True)."

@@ -31,16 +31,17 @@ class Limit:
     reason: str
 
     @classmethod
-    def of(cls, queries: int | None, timed: Callable[[], float], calls: int) -> Limit:
-        """As the user has it, or as many as the black box answers in some minutes; `timed` says how many
-        seconds it takes for an answer."""
+    def of(cls, queries: int | None, seconds_per_row: float | None, calls: int) -> Limit:
+        """As the user has it, or as many as the black box answers in some minutes; none where answers were
+        brought, to spare it."""
         if queries is not None:
             if not is_whole(queries, least=0):
                 raise InputError(f"queries is {queries!r}; expected a number of rows, 0 or more, or None.")
             return cls(queries, calls, f"queries={queries:,}")
-        seconds = timed()
-        rows = int(PATIENCE / max(seconds, 1e-9))
-        return cls(rows, calls, f"{PATIENCE:.0f} s at {seconds * 1000:.3g} ms a row")
+        if seconds_per_row is None:
+            return cls(0, calls, "answers were brought; queries= lets it be asked")
+        rows = int(PATIENCE / max(seconds_per_row, 1e-9))
+        return cls(rows, calls, f"{PATIENCE:.0f} s at {seconds_per_row * 1000:.3g} ms a row")
 
     @property
     def per_call(self) -> float:

@@ -25,9 +25,6 @@ from l2x.labelling.questions import Part, ask_about
 from l2x.likelihood import Categorical, Gaussian, Likelihood
 from l2x.training import Run
 
-# Rows that are asked only to see how long an answer takes, where all answers are known.
-TIMED_ROWS = 100
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -166,15 +163,6 @@ class TrainingRows:
     def asked_masked(self) -> int:
         """Of these, the ones beyond labelling."""
         return self.asked - self.labelled
-
-    def timed(self) -> float:
-        """Seconds that the black box takes for an answer, by asking about some rows if none was asked."""
-        if self.seconds_per_row is not None:
-            return self.seconds_per_row
-        some = self.view.take(self.train.raw, slice(TIMED_ROWS))
-        started = time.perf_counter()
-        ask(self.black_box, self.view, some, progress=False)
-        return (time.perf_counter() - started) / len(some)
 
     @property
     def asked(self) -> int:

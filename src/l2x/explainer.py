@@ -69,7 +69,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model is asked, or they are given, `explain(X, answers=...)`.
     queries : int or None
         At most this many masked rows are asked of the model beyond labelling; 0 leaves "both" with the
-        surrogate alone. None: as many as it answers in about three minutes, by the time of labelling.
+        surrogate alone. None: as many as it answers in about three minutes, by the time of labelling; none if
+        answers are brought, `fit(X, responses=...)`.
     sampler : Sampler, default `PlackettLuce()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
@@ -129,8 +130,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         It deviates from the text where the text alone misses them; docs/reproduce.md has the measurements.
 
-            tables      the networks of the released code: batch normalisation in q, without which XOR is not
-                        found; Glorot's initial weights, Adam and L2, with which no run failed
+            tables      the networks of the released code: batch normalisation in q, which by itself lets the
+                        text's networks find XOR; Glorot's weights, Adam and L2, with which no run failed
             images      batch normalisation in q: fewer runs end in a code of positions
             texts       a temperature of 0.5: at 0.1 one sentence is always the first; Glorot's weights, and
                         the sum over what is selected divided by k, as the released code has them
@@ -276,7 +277,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
         if isinstance(selector, ReadsFirst):
             calls += run.plan.value.steps + run.plan.evaluations
-        limit = Limit.of(self.queries, data.timed, calls)
+        limit = Limit.of(self.queries, data.seconds_per_row, calls)
         if isinstance(value, Model) and limit.per_call < 1:
             raise InputError(
                 f"value='model' learns from the model's answers to masked rows, and {limit.rows:,} of them "

@@ -10,7 +10,7 @@ from l2x_experiments.tables import Cell, Table, mean_sd
 TITLES: dict[Problem, str] = {"xor": "XOR: exact sets", "mnist": "MNIST 3 against 8: post-hoc accuracy"}
 CELLS: dict[str, Cell] = {
     "recipe": lambda group: str(group[0]["recipe"]),
-    "each seed": lambda group: " ".join(f"{value:.3f}" for value in group.values("share")),
+    "each seed": lambda group: " ".join(f"{r['share']:.3f}" for r in sorted(group, key=lambda r: r["seed"])),
     "mean": mean_sd("share"),
 }
 

@@ -21,8 +21,8 @@ from l2x.evaluation import information, mask_only_accuracy, posthoc_accuracy, se
 from l2x.evaluation.agreement import masked_answers
 from l2x.evaluation.information import BITS
 from l2x.explanation import Explanation
+from l2x.features.kinds import unit_of
 from l2x.features.view import View
-from l2x.features.words import Words
 from l2x.fitting import fit_probe
 from l2x.foundations.arrays import Array
 from l2x.networks.recipe import Options
@@ -236,7 +236,7 @@ def items(setting: Comparison, explanation: Explanation, responses: Array) -> Re
 
 def common_words(explanation: Explanation) -> list[str] | None:
     """The words selected most often, where words are selected."""
-    if not isinstance(explanation.view, Words):
+    if explanation.view is None or unit_of(explanation.view) != "word":
         return None
     return [word for word, _ in selected_words(explanation).most_common(COMMON_WORDS)]
 

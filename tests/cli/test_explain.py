@@ -89,7 +89,7 @@ def test_an_interrupted_run_leaves_what_was_there_and_resumes(
         patch.setattr(Table, "share_read", share_then_stop)
         result = folder.run(*command, code=code)
     told = " ".join(result.stderr.split())
-    assert code == 143 or "interrupted: 60 explained rows are kept in 'out.csv.parts'; start" in told
+    assert code == 143 or "interrupted: 60 explained rows are kept in 'out.csv.parts'; run" in told
     assert Path("out.csv").read_text() == "older"
     assert folder.files() == before | {"out.csv.parts"}
     result = folder.run(*command)

@@ -94,7 +94,7 @@ def test_everything_may_be_selected_in_a_table(evidence: Evidence) -> None:
 def test_an_explainer_brings_its_k_and_its_speed(fitted: l2x.Explainer, table: np.ndarray) -> None:
     subject = subject_of(fitted, table, None, None)
     assert subject.explanation.k == 1
-    assert subject.name == "l2x, value='surrogate'"
+    assert subject.name == "l2x, value='both'"
     assert subject.source is fitted
     assert 0 < (subject.explain_seconds or 0) < SET_UP
 

@@ -94,7 +94,7 @@ def test_truth(card: ReportCard) -> None:
 
 def test_cost(card: ReportCard) -> None:
     part = card["cost"]
-    assert part["rows_asked"].value == 600
+    assert part["rows_asked"].value > 600
     assert part["fit_seconds"].value > 0
     assert part["break_even"].value > 0
     speed = next(entry.meaning for entry in part.entries if entry.key == "microseconds")

@@ -131,7 +131,8 @@ def cards() -> dict[str, dict[str, float | None]]:
     found = {}
     for name, (view, X, model, k) in problems().items():
         if name in ("columns", "regression", "frame", "words"):
-            explainer = l2x.Explainer(model, k, features=view, training=plan(), seed=5).fit(X)
+            explainer = l2x.Explainer(model, k, features=view, value="surrogate", training=plan(), seed=5)
+            explainer.fit(X)
             card = l2x.report_card(explainer, model, X[:60], X[60:], training=plan()).to_dict()
             found[name] = {
                 f"{part}/{key}": estimate["value"]

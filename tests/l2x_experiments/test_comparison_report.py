@@ -22,18 +22,6 @@ def table(records: Records) -> dict[str, list[str]]:
     return {row[0]: list(row[1:]) for row in methods.table({"paper-letter": 0.908}).rows}
 
 
-def test_the_chosen_recipe_appears_once_as_l2x(records: Records) -> None:
-    rows = table(records)
-    assert "l2x" in rows
-    assert "l2x, value = surrogate" in rows
-    assert "l2x, value = model" not in rows
-    methods = Methods(records, inputs="reviews", features="words")
-    assert methods.chosen() == "l2x is value='model', the better one on validation reviews."
-    without = Records(record for record in records if record["method"] != "l2x")
-    assert "l2x, value = model" in table(without)
-    assert Methods(without, inputs="reviews", features="words").chosen() == ""
-
-
 def test_the_papers_own_numbers_stand_beside_ours(records: Records) -> None:
     rows = table(records)
     assert rows["L2X, to the letter"][1] == "0.908"

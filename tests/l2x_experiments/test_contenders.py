@@ -36,6 +36,8 @@ def setting() -> Setting:
 def test_every_method_of_experiments_and_results_is_listed() -> None:
     used = {*adult.METHODS, *comparison.METHODS, *honesty.CARD_METHODS, *synthetic.METHODS["network"]}
     for path in RESULTS.glob("*.json"):
+        if path.stem == "robustness":  # compares recipes of its own
+            continue
         used |= set(Records.load(path).distinct("method"))
     assert used <= set(CONTENDERS)
 

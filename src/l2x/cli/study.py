@@ -225,11 +225,11 @@ def _rows(explainer: Explainer, data: Path, column: str | None, seed: int) -> An
     import numpy as np
 
     from l2x.errors import InputError
-    from l2x.features.patches import Patches
+    from l2x.features.kinds import kind_of
     from l2x.files.tables import Table, read_sample
     from l2x.scale.stream import match_columns
 
-    if isinstance(explainer.features_, Patches):
+    if kind_of(explainer.features_) == "image":
         if data.suffix != ".npy":
             raise InputError(f"This explainer reads images; give them as an .npy file, not '{data}'.")
         try:

@@ -186,8 +186,8 @@ class SelfCheck:
 
 
 def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: float) -> SelfCheck:
-    """Check a fitted explainer on the rows of X, checked by its view, that were held out; at most so many
-    questions are asked of the model."""
+    """Check a fitted explainer on the rows of X, checked by its view, that were held out; the model is asked
+    that many questions at most."""
     view, q, seed = explainer.features_, explainer.q_, explainer.seed
     number, ask_model = _affordable_rows(data, questions)
     held = data.held[torch.arange(number)]

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features.words import Words
+from l2x.features.kinds import unit_of
 
 # scikit-learn's stop words; but negations turn what they stand beside, and may well decide.
 FILLER = ENGLISH_STOP_WORDS - {"no", "not"}
@@ -17,7 +17,7 @@ FILLER = ENGLISH_STOP_WORDS - {"no", "not"}
 
 def selected_words(explanation: Explanation) -> Counter[str]:
     """How often each word was selected, in lower case: `selected_words(explanation).most_common(20)`."""
-    if not isinstance(explanation.view, Words) or explanation.inputs is None:
+    if explanation.view is None or explanation.inputs is None or unit_of(explanation.view) != "word":
         raise InputError("This explanation holds no words of texts: fit with features=l2x.Words().")
     return Counter(word.lower() for words in explanation.names for word in words)
 

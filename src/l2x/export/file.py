@@ -18,7 +18,7 @@ from l2x.explainer import Explainer
 from l2x.export.graph import OUTPUTS, build_graph
 from l2x.export.inputs import Feed, GraphInputs, graph_inputs
 from l2x.export.tokenizer import tokenizer_json
-from l2x.features.texts import TextView
+from l2x.features.kinds import kind_of
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.ranking import best
@@ -47,7 +47,7 @@ def export_onnx(explainer: Explainer, path: str | Path, X: Any = None) -> Path:
     feed, x = inputs.sample(COMPARED, rng) if X is None else inputs.read(explainer.features_.check(X))
     compare(explainer, content, feed, x, rng)
     path = Path(path)
-    if isinstance(explainer.features_, TextView):
+    if kind_of(explainer.features_) == "text":
         write_atomically(path.with_suffix(".tokenizer.json"), tokenizer_json(explainer.features_).encode())
     return write_atomically(path, content)
 

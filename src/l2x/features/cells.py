@@ -164,7 +164,8 @@ class Cells:
         if c not in self.levels:
             return list(numbers.tolist())
         values = self.levels[c].values
-        return [values[int(code)] if code >= 0 else None for code in numbers]
+        # a column of gaps only has no categories at all
+        return [values[int(code)] if 0 <= code < len(values) else None for code in numbers]
 
 
 def first_text(column: Any) -> tuple[int, Any]:

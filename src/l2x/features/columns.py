@@ -104,7 +104,7 @@ class Columns(View):
         sample = matrix[rng.choice(len(matrix), rows, replace=False)]
         self.scaling_ = Scaling.of(matrix, sample, categorical=list(self.levels_))
         numbers = self._standard(sample)[:, self._numeric()]
-        bins = min(self.bins, max(1, MOST_BINS // columns))
+        bins = self._affordable_bins(columns)
         self._set_edges(quantiles(numbers, np.linspace(0, 1, bins + 1)))
         if self.d >= MANY:
             warnings.warn(
@@ -212,12 +212,17 @@ class Columns(View):
         self._set_edges(arrays["edges"])
         return self
 
+    def _affordable_bins(self, columns: int) -> int:
+        return min(self.bins, max(1, MOST_BINS // columns))
+
     def _check_shapes(self, arrays: dict[str, Array], *, categories: int) -> None:
         """What a file declares must be what it holds, before networks of that size are built."""
         columns = len(self.column_names_)
         expected: dict[str, tuple[int, ...]] = {name: (columns,) for name in ("mean", "centre", "scale")}
         expected |= {"background": (len(arrays["background"]), columns)}
-        expected |= {"edges": (self.bins + 1, columns - categories)}
+        # Files of before wide tables had fewer bins.
+        edges = self.bins if len(arrays["edges"]) == self.bins + 1 else self._affordable_bins(columns)
+        expected |= {"edges": (edges + 1, columns - categories)}
         for name, shape in expected.items():
             if arrays[name].shape != shape:
                 raise ArtifactError(f"view.{name} has the shape {arrays[name].shape}; expected {shape}.")

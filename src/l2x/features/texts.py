@@ -89,6 +89,7 @@ class TextView(View):
     """Raw strings in; ids of words for the networks; pieces of the original text out."""
 
     unit: ClassVar[str]
+    _in_weights: ClassVar[tuple[str, ...]] = ("vectors",)  # where they have learned more
 
     length: int
     _: KW_ONLY
@@ -192,10 +193,6 @@ class TextView(View):
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         self._check_options()
         return self._know(list(learned["vocabulary"]), width=learned.get("width"))
-
-    def saved_options(self) -> dict[str, Any]:
-        # Vectors are in the networks' weights, where they have learned more.
-        return super().saved_options() | {"vectors": None}
 
     def __sklearn_clone__(self) -> Self:
         # As scikit-learn's, but pretrained vectors, often 100 MB and more, are not copied.

@@ -34,6 +34,7 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
 
     names_: list[str]
     recipes: ClassVar[Recipes] = Recipes()
+    _in_weights: ClassVar[tuple[str, ...]] = ()  # options that are part of the networks' weights
 
     @property
     def d(self) -> int:
@@ -89,11 +90,6 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     def networks(self, outputs: int) -> Networks:
         """Builders of the selector and the predictor for this fitted view."""
 
-    def saved_options(self) -> dict[str, Any]:
-        """The options that an artifact keeps, as JSON."""
-        options: dict[str, Any] = self.get_params(deep=False)
-        return options
-
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """What `fit` learned, as JSON and arrays."""
@@ -101,6 +97,12 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """The inverse of `state`."""
+
+
+def saved_options(view: View) -> dict[str, Any]:
+    """The options that an artifact keeps; None in place of those that the networks' weights hold already."""
+    options: dict[str, Any] = view.get_params(deep=False)
+    return options | dict.fromkeys(view._in_weights)
 
 
 def checked_k(view: View, k: Any) -> int:

@@ -67,7 +67,7 @@ class Table:
             else:
                 with pa.parquet.ParquetFile(path) as file:
                     schema, self.rows = file.schema_arrow, int(file.metadata.num_rows)
-        self._know(schema)
+            self._know(schema)
 
     @classmethod
     def described(cls, schema: pa.Schema, name: str) -> Table:

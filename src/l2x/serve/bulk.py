@@ -20,7 +20,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from l2x.errors import InputError, some
-from l2x.features.patches import Patches
+from l2x.features.kinds import kind_of
 from l2x.features.reading import reading_of
 from l2x.features.view import View
 from l2x.interop import arrow_columns
@@ -205,7 +205,7 @@ def matching(view: View, schema: pa.Schema, keep: Sequence[str]) -> list[str]:
         if names.count(name) != 1:
             raise InputError(f"There is no column '{name}' to keep; the stream has {some(names)}.")
     rest = [name for name in names if name not in keep]
-    if isinstance(view, Patches) or (reading := reading_of(view)).one_text:
+    if kind_of(view) == "image" or (reading := reading_of(view)).one_text:
         if len(rest) != 1:
             raise InputError(f"Expected one column besides those to keep; the stream has {some(rest)}.")
         return rest
@@ -248,7 +248,7 @@ def _explained(
 
 def _inputs(view: View, batch: pa.RecordBatch, columns: Sequence[str]) -> Any:
     """A batch as the view takes it: a table, a column of texts, or an array of images."""
-    if not isinstance(view, Patches):
+    if kind_of(view) != "image":
         return pa.Table.from_batches([batch.select(list(columns))])
     cells = batch.column(columns[0])
     if not (pa.types.is_list(cells.type) or pa.types.is_fixed_size_list(cells.type)) or cells.null_count:

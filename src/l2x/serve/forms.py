@@ -6,7 +6,7 @@ import base64
 import binascii
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -119,8 +119,7 @@ class ImageForm(Form):
         return base64.b64encode(png(colours / 255)).decode()
 
     def _fields(self, row: Any) -> dict[str, str]:
-        view = self._served.explainer.features_
-        assert isinstance(view, Patches)
+        view = cast(Patches, self._served.explainer.features_)
         colours = np.rint(plain(view, np.array(row)) * 255).astype(np.uint8)
         return {"pixels": base64.b64encode(colours.tobytes()).decode()}
 

@@ -15,8 +15,7 @@ from l2x.errors import InputError
 from l2x.evaluation import fit_judge
 from l2x.evaluation.agreement import masked_answers
 from l2x.explanation import Explanation
-from l2x.features.patches import Patches
-from l2x.features.texts import TextView
+from l2x.features.kinds import kind_of, unit_of
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
 from l2x.plots.labels import count
@@ -148,22 +147,11 @@ def new(
     return Study.create(path, settings, made, examples=lessons[:EXAMPLES], practice=lessons[EXAMPLES:])
 
 
-def kind_of(view: View) -> str:
-    """What templates and readers call the inputs."""
-    if isinstance(view, TextView):
-        return "text"
-    return "image" if isinstance(view, Patches) else "table"
-
-
 def described(view: View, k: int) -> str:
     """What a rater sees of an input, in words."""
-    if isinstance(view, TextView):
-        return f"{count(k, view.unit)} of a text"
-    return (
-        f"{count(k, 'patch' if k == 1 else 'patche')} of an image"
-        if kind_of(view) == "image"
-        else (f"{count(k, 'column')} of a table row")
-    )
+    whole = {"text": "a text", "image": "an image", "table": "a table row"}[kind_of(view)]
+    unit = unit_of(view)
+    return f"{count(k, 'patche' if unit == 'patch' and k > 1 else unit)} of {whole}"
 
 
 def _drawn(n: int, items: int, practice: int, seed: int) -> tuple[Array, Array, Array]:

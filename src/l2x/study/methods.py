@@ -10,7 +10,7 @@ from l2x import baselines
 from l2x.artifact import load
 from l2x.blackbox import BlackBox
 from l2x.errors import InputError
-from l2x.features.columns import Columns
+from l2x.features.kinds import kind_of
 from l2x.features.view import View
 
 WHOLE = "whole"
@@ -21,7 +21,7 @@ Make = Callable[[Any, BlackBox, View, int], Any]
 
 def _signed(view: View) -> bool:
     """Words and patches are ranked by what speaks for the predicted class, columns by what matters at all."""
-    return not isinstance(view, Columns)
+    return kind_of(view) != "table"
 
 
 def _white_box(method: Any) -> Make:
