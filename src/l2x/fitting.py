@@ -94,16 +94,24 @@ def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress:
     Of 200 features two that only count together are both in one random subset of four in 3,000: nothing
     would be learned of them. So training begins with whole rows, or large parts of them.
     """
-    usual = min(d, max(USUAL, 2 * k))
-    reach = torch.rand(n, generator=generator) * (2 - usual / d)
-    sizes = usual * torch.where(reach < 1, reach, 1 / (2 - reach))
-    drawn = torch.rand(n, generator=generator)
-    noise = torch.rand(n, d, generator=generator)
     whole = max(0.0, 1 - progress / WHOLE_FIRST)
-    sizes[drawn < whole] = min(d, WHOLE)
-    masks = (noise < sizes[:, None] / d).float()  # each feature by itself: the sizes are those but for chance
-    at_k = drawn > 0.5 + 0.5 * whole
-    masks[at_k] = k_hot(noise[at_k].topk(k).indices, d)
+    at_k = round(n * (1 - whole) / 2)  # the first of the rows, whose order is random
+    others = n - at_k
+    usual = min(d, max(USUAL, 2 * k))
+    reach = torch.rand(others, 1, generator=generator) * (2 - usual / d)
+    sizes = usual * torch.where(reach < 1, reach, 1 / (2 - reach))
+    sizes[: round(n * whole)] = min(d, WHOLE)
+    # Each feature by itself: the sizes are those but for chance.
+    masks = torch.rand(others, d, generator=generator) < sizes / d
+    return torch.cat([_subsets(at_k, d, k, generator), masks]).float()
+
+
+def _subsets(n: int, d: int, k: int, generator: torch.Generator) -> Tensor:
+    """Masks (n, d) of k features, all alike: Floyd's algorithm, k draws without a repetition."""
+    masks = torch.zeros(n, d, dtype=torch.bool)
+    for last in range(d - k, d):
+        drawn = torch.randint(0, last + 1, (n, 1), generator=generator)
+        masks.scatter_(1, torch.where(masks.gather(1, drawn), last, drawn), True)
     return masks
 
 
