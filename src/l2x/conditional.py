@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ from l2x.networks.recipe import ReadsSelected
 
 # Features of all rows together that a network is asked about at a time.
 CELLS_AT_ONCE = 1 << 20
+# This many times more if it reads the selected ones alone: what they are looked up in is made for each part.
+LOOKED_UP = 8
 # Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
 
@@ -64,6 +66,10 @@ class Q(ABC):
         return self.likelihood.log_likelihood(outputs, repeated.target).reshape(m, n)
 
 
+def _reads_rows(predictor: nn.Module) -> TypeGuard[ReadsSelected]:
+    return isinstance(predictor, ReadsSelected) and predictor.reads_rows
+
+
 @dataclass(frozen=True)
 class NetworkQ(Q):
     """q as one network g_α for every subset (section 3.1)."""
@@ -86,11 +92,12 @@ class NetworkQ(Q):
         if torch.is_grad_enabled():
             return self._outputs(rows, rows.x, mask)
         # What networks read of a row may be many times its width: some rows at a time.
-        parts = batches(len(mask), max(1, CELLS_AT_ONCE // mask.shape[1]))
+        cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
+        parts = batches(len(mask), max(1, cells // mask.shape[1]))
         return torch.cat([self._outputs(rows, rows.x[part], mask[part]) for part in parts])
 
     def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
-        if isinstance(self.predictor, ReadsSelected) and self.predictor.reads_rows:
+        if _reads_rows(self.predictor):
             return self.predictor.read(x, mask)
         answer: Tensor = self.predictor(rows.view.mask(x, mask), mask)
         return answer

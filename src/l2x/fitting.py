@@ -22,9 +22,9 @@ from l2x.training import Phase, Run, optimise
 
 # Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
 HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
-# Of many features: the share of training in which whole rows give way to subsets, and the features of a row
-# that count as whole, which bounds the work.
-WHOLE_FIRST, WHOLE = 0.1, 512
+# Of many features: the share of training in which whole rows give way to subsets, the features that a whole
+# row has at most, and the size of subsets up to which all sizes are alike.
+WHOLE_FIRST, WHOLE, USUAL = 0.1, 512, 32
 # The probes start from the judge, which can read values already: a quarter of its steps, a third of its rate.
 PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
@@ -88,21 +88,30 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float
 
 
 def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress: float) -> Tensor:
-    """As above, without sorting, and with large sizes the less likely the larger they are: alike up to FEW,
-    then falling with their square, so that all occur and the work hardly grows with d.
+    """As above, without sorting, and with large sizes the less likely the larger they are: alike up to
+    USUAL or 2 k, then falling with their square, so that all occur and the work hardly grows with d.
 
     Of 200 features two that only count together are both in one random subset of four in 3,000: nothing
     would be learned of them. So training begins with whole rows, or large parts of them.
     """
-    reach = torch.rand(n, generator=generator) * (2 - FEW / d)
-    sizes = FEW * torch.where(reach < 1, reach, 1 / (2 - reach))
-    drawn = torch.rand(n, generator=generator)
-    noise = torch.rand(n, d, generator=generator)
     whole = max(0.0, 1 - progress / WHOLE_FIRST)
-    sizes[drawn < whole] = min(d, WHOLE)
-    masks = (noise < sizes[:, None] / d).float()  # each feature by itself: the sizes are those but for chance
-    at_k = drawn > 0.5 + 0.5 * whole
-    masks[at_k] = k_hot(noise[at_k].topk(k).indices, d)
+    at_k = round(n * (1 - whole) / 2)  # the first of the rows, whose order is random
+    others = n - at_k
+    usual = min(d, max(USUAL, 2 * k))
+    reach = torch.rand(others, 1, generator=generator) * (2 - usual / d)
+    sizes = usual * torch.where(reach < 1, reach, 1 / (2 - reach))
+    sizes[: round(n * whole)] = min(d, WHOLE)
+    # Each feature by itself: the sizes are those but for chance.
+    masks = torch.rand(others, d, generator=generator) < sizes / d
+    return torch.cat([_subsets(at_k, d, k, generator), masks]).float()
+
+
+def _subsets(n: int, d: int, k: int, generator: torch.Generator) -> Tensor:
+    """Masks (n, d) of k features, all alike: Floyd's algorithm, k draws without a repetition."""
+    masks = torch.zeros(n, d, dtype=torch.bool)
+    for last in range(d - k, d):
+        drawn = torch.randint(0, last + 1, (n, 1), generator=generator)
+        masks.scatter_(1, torch.where(masks.gather(1, drawn), last, drawn), True)
     return masks
 
 

@@ -27,6 +27,9 @@ LogValue = Callable[[Tensor], Tensor]
 # Up to this many features everything is drawn and sorted at once; of more, what is not needed is left out
 # (docs/method.md, wide tables).
 FEW = 64
+# Subsets have no more features than this, but for k. Large ones show what only counts together: of 2,000
+# columns, .21 exact sets after 60 steps with up to 512 in a subset, .996 with any number.
+LARGE = 2048
 
 # The score of what may not be selected, such as padding. In training finite, so that sums over sorted scores
 # stay so; explanations have -inf in its place.
@@ -170,7 +173,8 @@ class PlackettLuce(Sampler):
         batch, d = scores.shape
         others = int(self.other_sizes * batch) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
-        sizes[:others] = torch.randint(1, max(2, d), (others,), generator=generator, device=scores.device)
+        most = max(2, min(d, max(LARGE, k + 1)))
+        sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
         # Of many features, long rankings are only drawn for the rows that have another size.
         parts = [slice(None)] if d <= FEW else [slice(others), slice(others, None)]
         drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]

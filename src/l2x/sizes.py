@@ -57,9 +57,10 @@ def learn_cuts(scores: Array, k: int, q: Q, rows: Rows) -> Cuts:
     all of KL(q(.|x) || q(.)) when nothing is selected. Shares are of what the k features together keep.
     """
     order, lost = best(scores, k), _lost(scores, k, q, rows)
-    candidates = np.unique(np.quantile(_above_mean(scores, order), np.linspace(0, 1, TRIED)))[::-1]
+    above_mean = _above_mean(scores, order)
+    candidates = np.unique(np.quantile(above_mean, np.linspace(0, 1, TRIED)))[::-1]
     still_lost = np.array(
-        [np.take_along_axis(lost, sizes(scores, order, cut)[:, None], axis=1).mean() for cut in candidates]
+        [np.take_along_axis(lost, _sizes(above_mean, cut)[:, None], axis=1).mean() for cut in candidates]
     )
     told_by_all = max(lost[:, 0].mean() - lost[:, k].mean(), 1e-12)
     share = np.maximum.accumulate((lost[:, 0].mean() - still_lost) / told_by_all)
@@ -70,7 +71,11 @@ def learn_cuts(scores: Array, k: int, q: Q, rows: Rows) -> Cuts:
 
 def sizes(scores: Array, order: Array, cut: float) -> Array:
     """(n,) how many of the features `order` (n, k), best first, stand above the cut; one at least."""
-    return np.asarray((_above_mean(scores, order) >= cut).sum(axis=1).clip(1))
+    return _sizes(_above_mean(scores, order), cut)
+
+
+def _sizes(above_mean: Array, cut: float) -> Array:
+    return np.asarray((above_mean >= cut).sum(axis=1).clip(1))
 
 
 def _above_mean(scores: Array, order: Array) -> Array:

@@ -114,7 +114,7 @@ class ColumnPredictor(ReadsSelected):
         super().__init__()
         self.sees_mask = sees_mask
         self.table = copy.deepcopy(table)  # as the selector's inputs
-        self.reads_rows = table is not None
+        self.reads_rows = table is not None and table.columns > WIDE
         sizes = [(width or d) + d * sees_mask, *hidden, outputs]
         self.layers = perceptron(sizes, activation, normalise=normalise)
         initialise(self.layers, initial)
@@ -125,7 +125,7 @@ class ColumnPredictor(ReadsSelected):
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         assert self.table is not None
-        if self.table.columns <= WIDE or mask.requires_grad:
+        if mask.requires_grad:
             logits: Tensor = self(self.table(x, mask), mask)
             return logits
         first, *others = self.layers

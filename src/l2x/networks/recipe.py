@@ -101,7 +101,7 @@ class ReadsFirst(nn.Module):
 
 
 class ReadsSelected(nn.Module):
-    """A predictor that needs no masked inputs: `read` makes of encoded ones what it needs."""
+    """A predictor that may need no masked inputs: if it `reads_rows`, `read` takes encoded ones."""
 
     reads_rows: bool = True
 
