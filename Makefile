@@ -71,6 +71,11 @@ $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint
 	@touch $@
 
+$(VENV)/.spark: $(VENV)/.test
+	@echo "Installing Spark into $(VENV) for its tests, which need Java too"
+	@$(PIP_INSTALL) --group spark
+	@touch $@
+
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its experiments need into $(VENV) (some minutes the first time)"
 	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test

@@ -42,6 +42,7 @@ import pyarrow as pa
 
 import l2x
 from l2x.training import Phase
+from l2x_experiments.machine import measured_here
 from l2x_experiments.records import Records
 
 COLUMNS, K, CLIENTS = 20, 5, 64
@@ -340,7 +341,7 @@ def main() -> None:
     for record in records:
         print(f"{'holds' if record['holds'] else 'FAILS'}  {record['value']:8.3f}  {record['measure']}")
     options.output.unlink(missing_ok=True)
-    Records.load(options.output).add(records)
+    Records.load(options.output).add(record | measured_here() for record in records)
 
 
 if __name__ == "__main__":
