@@ -30,7 +30,7 @@ from l2x.features.removal import draws_replacements
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, read_answers
 from l2x.files.tables import Table, read_training_rows
-from l2x.fitting import fit_reader, fit_selector
+from l2x.fitting import fit_reader, fit_selector, selector_scores
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import say
 from l2x.likelihood import Likelihood
@@ -265,9 +265,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not n:
             return None
         rows = data.held[torch.arange(n)]
-        told = [data.likelihood.told(rows.target)] if self.sees_answer else []
         with torch.inference_mode():
-            scores = only_selectable(selector(rows.x, *told), data.view.selectable(rows.x), never=-torch.inf)
+            scores = selector_scores(
+                selector, rows, likelihood=data.likelihood, sees_answer=self.sees_answer, never=-torch.inf
+            )
         return learn_cuts(scores.cpu().numpy(), data.k, q, rows)
 
     def _limit(self, value: Value, selector: nn.Module, data: TrainingRows, run: Run) -> Limit:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,8 +17,9 @@ from torch import Tensor, nn
 
 from l2x.conditional import NetworkQ, Q
 from l2x.data import Rows, TrainingRows, split
+from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, ReadsFirst
-from l2x.sampling import FEW, Sampler, k_hot, only_selectable, top_k
+from l2x.sampling import FEW, NEVER, Sampler, k_hot, only_selectable, top_k
 from l2x.training import Phase, Run, optimise
 
 # Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
@@ -142,6 +144,14 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     _freeze(reader, finished=finished)
 
 
+def selector_scores(
+    selector: nn.Module, rows: Rows, *, likelihood: Likelihood, sees_answer: bool, never: float = NEVER
+) -> Tensor:
+    """w_θ(x) of rows whose answers are known, (n, d), with `never` for what may not be selected."""
+    told = [likelihood.told(rows.target)] if sees_answer else []
+    return only_selectable(selector(rows.x, *told), rows.view.selectable(rows.x), never)
+
+
 def fit_selector(
     selector: nn.Module,
     q: Q,
@@ -160,9 +170,7 @@ def fit_selector(
     train, held, k, likelihood = data.train, data.held, data.k, data.likelihood
     networks = nn.ModuleDict({"selector": selector} | _learning(q))
 
-    def scores_of(network: nn.Module, rows: Rows) -> Tensor:
-        told = [likelihood.told(rows.target)] if sees_answer else []
-        return only_selectable(network(rows.x, *told), rows.view.selectable(rows.x))
+    scores_of = partial(selector_scores, likelihood=likelihood, sees_answer=sees_answer)
 
     def value_of(q: Q, rows: Rows, masks: Tensor) -> Tensor:
         target = likelihood.most_likely(rows.target) if answer == "class" else rows.target

@@ -23,6 +23,9 @@ Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds of each proble
 Only = Annotated[
     list[str] | None, typer.Option("--only", metavar="METHOD", help="Only this method; repeat for more.")
 ]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
+]
 Jobs = Annotated[int, typer.Option("--jobs", help="Processes that work side by side.")]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Where results go: `results`, or `out` if quick.")
@@ -77,9 +80,7 @@ def honesty(
         int | None,
         typer.Option("--seeds", help="Seeds of each set: 3, or 1 if quick; switch always has 10, or 2."),
     ] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
-    ] = None,
+    sets: Sets = None,
     truth: Annotated[
         bool, typer.Option(help="Also INVASE's six sets against the truth, with 11 and 100 dimensions.")
     ] = True,
@@ -115,9 +116,7 @@ def ablation(
 def sizes(
     quick: Quick = False,
     seeds: Seeds = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
-    ] = None,
+    sets: Sets = None,
     wide: Annotated[bool, typer.Option(help="Also INVASE's six sets with 100 columns.")] = True,
     jobs: Jobs = 1,
     folder: Folder = None,

@@ -60,11 +60,11 @@ def label(
     An address:  `L2X_TOKEN=... l2x label https://models/v1/models/churn train.parquet -o answers.parquet`
     """
     from l2x.errors import InputError
+    from l2x.files.answers import check_answers_path
     from l2x.foundations.atomic import check_writable
     from l2x.labelling.label import label_rows
 
-    if output.suffix.lower() != ".parquet":
-        raise InputError(f"Answers are kept in a .parquet file, not in '{output}'.")
+    check_answers_path(output)
     check_writable(output, inputs={"DATA": Path(data), "MODEL": Path(model)})
     black_box = load_black_box(
         model,

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from l2x.blackbox import BlackBox
 from l2x.errors import InputError
 from l2x.files.checksums import row_checksums
 from l2x.files.sample import sample_rows
@@ -28,6 +29,11 @@ from l2x.files.tables import BATCH_ROWS
 from l2x.foundations.arrays import Array
 
 KEY = b"l2x.answers"
+
+
+def check_answers_path(path: Path) -> None:
+    if path.suffix.lower() != ".parquet":
+        raise InputError(f"Answers are kept in a .parquet file, not in '{path}'.")
 
 
 @dataclass(frozen=True)
@@ -38,10 +44,14 @@ class Origin:
     task: Literal["classification", "regression"] | None = None
     classes: list[Any] | None = None
 
+    @classmethod
+    def of_model(cls, black_box: BlackBox) -> Origin:
+        classes = None if black_box.classes is None else black_box.classes.tolist()
+        return cls(black_box.name, black_box.task, classes)
+
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The schema of a file of these answers."""
-        classes = None if self.classes is None else np.asarray(self.classes).tolist()
-        return schema.with_metadata({KEY: json.dumps(asdict(self) | {"classes": classes})})
+        return schema.with_metadata({KEY: json.dumps(asdict(self))})
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Origin | None:

@@ -16,7 +16,15 @@ from l2x.features.columns import Columns
 from l2x.features.reading import reading_of
 from l2x.features.view import View
 from l2x.features.words import Words
-from l2x.files.answers import Answered, Answers, Origin, answer_batch, equal_batches, read_answers
+from l2x.files.answers import (
+    Answered,
+    Answers,
+    Origin,
+    answer_batch,
+    check_answers_path,
+    equal_batches,
+    read_answers,
+)
 from l2x.files.journal import Journal
 from l2x.files.tables import Table, known_columns, model_rows, text_column, view_batches
 from l2x.files.writing import table_writer
@@ -68,7 +76,7 @@ def label_rows(
 ) -> int:
     """`label`, for files whose answers need not fit into memory: returns their number."""
     share: Callable[[int], float]
-    _check_target(path)
+    check_answers_path(path)
     if isinstance(X, str | Path):
         table = Table(Path(X))
         view, columns = _reading(table, black_box, drop, column)
@@ -164,11 +172,6 @@ def _reading(
     return Columns(), known_columns(table, black_box.columns, drop)
 
 
-def _check_target(path: Path) -> None:
-    if path.suffix.lower() != ".parquet":
-        raise InputError(f"Answers are kept in a .parquet file, not in '{path}'.")
-
-
 def _task_so_far(path: Path, answered: Answered) -> Any:
     """What kind of answers there are, so that the rest is checked alike."""
     if path.exists():
@@ -178,8 +181,7 @@ def _task_so_far(path: Path, answered: Answered) -> Any:
 
 def _write(path: Path, journal: Journal, black_box: BlackBox, rows: int) -> None:
     """The file, from what the journal has on disk: row for row the same, however often it was interrupted."""
-    classes = None if black_box.classes is None else black_box.classes.tolist()
-    origin = Origin(black_box.name, black_box.task, classes)
+    origin = Origin.of_model(black_box)
     answered = Answered.in_file(path, origin, journal.results(mapped=True))
     with table_writer(path, folder=journal.folder) as write:
         for batch in equal_batches(answered.in_order(rows)):
@@ -201,6 +203,6 @@ def _says_what_is_kept(journal: Journal, done: Any) -> Iterator[None]:
     except (KeyboardInterrupt, BlackBoxError, WriteError) as stop:
         if not done():
             raise
-        kept = f"{done():,} answers are kept in '{journal.folder}'; start the same again to resume."
+        kept = f"{done():,} answers are kept in '{journal.folder}'; run the same again to resume."
         told = type(stop)(f"{stop} {kept}".strip())
         raise told from (stop.__cause__ if isinstance(stop, L2XError) else stop)

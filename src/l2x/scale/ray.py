@@ -7,6 +7,7 @@ retries and writes; nothing of a cluster is ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +116,9 @@ def write_answers(dataset: Any, target: Path, black_box: BlackBox) -> int:
     rows = 0
     with table_writer(target) as write_batch:
         for batch in equal_batches(_batches(dataset)):
+            # The actors asked, each with a black box of its own: this one may not know its task yet.
             task: Task = black_box.task or ("classification" if batch.num_columns > 2 else "regression")
-            classes = None if black_box.classes is None else black_box.classes.tolist()
-            schema = Origin(black_box.name, task, classes).schema(batch.schema)
+            schema = replace(Origin.of_model(black_box), task=task).schema(batch.schema)
             write_batch(batch.replace_schema_metadata(schema.metadata))
             rows += len(batch)
     return rows
