@@ -23,6 +23,7 @@ from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, Q
 from l2x.data import TrainingRows, ask, checked_answers, prepare
 from l2x.errors import BlackBoxError, InputError, NotFittedError, some
+from l2x.evidence import fit_evidence
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.matrix import unseen
@@ -207,11 +208,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 memory=memory, questions_per_call=limit.per_call,
             )  # fmt: skip
             value.fit(q, data, run)
+            asked: dict[str, Any] = {"answer": answer, "sees_answer": self.sees_answer}
+            finished = True
             if value.fixed:
                 fit_reader(selector, q, data, run)
-            finished = fit_selector(
-                selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
-            )
+                if run.plan.evidence is not None:
+                    finished = fit_evidence(selector, q, data, run, phase=run.plan.evidence, **asked)
+            if finished:
+                finished = fit_selector(selector, q, data, sampler, run, **asked)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         cuts = self._learn_cuts(data, selector, q)
@@ -276,6 +280,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not value.asks_model:
             return Limit(0, 1, "the value does not ask")
         calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
+        if run.plan.evidence is not None:
+            calls += run.plan.evidence.steps + 1
         if isinstance(selector, ReadsFirst):
             calls += run.plan.value.steps + run.plan.evaluations
         limit = Limit.of(self.queries, data.seconds_per_row, calls)
