@@ -35,7 +35,7 @@ from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
 from l2x.sizes import Cuts
-from l2x.training import PHASES, Phase, TrainingPlan, pick_device
+from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
 FORMAT = 3
@@ -287,7 +287,7 @@ def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
 def _plan(saved: dict[str, Any] | None) -> TrainingPlan | None:
     if saved is None:
         return None
-    phases = {name: Phase(**saved[name]) for name in PHASES if saved.get(name) is not None}
+    phases = {name: Phase(**saved[name]) for name in ("value", "selector")}
     return TrainingPlan(**(saved | phases))
 
 

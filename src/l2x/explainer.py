@@ -23,7 +23,6 @@ from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, Q
 from l2x.data import TrainingRows, ask, checked_answers, prepare
 from l2x.errors import BlackBoxError, InputError, NotFittedError, some
-from l2x.evidence import fit_evidence
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
 from l2x.features.matrix import unseen
@@ -72,7 +71,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         At most this many masked rows are asked of the model beyond labelling; 0 leaves "both" with the
         surrogate alone. None: as many as it answers in about three minutes, by the time of labelling; none if
         answers are brought, `fit(X, responses=...)`.
-    sampler : Sampler, default `PlackettLuce()`
+    sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
     training : TrainingPlan, default the view's own (`features.recipes.ours.plan`)
@@ -146,7 +145,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any] = {
             "value": "joint",
             "answer": "distribution",
-            "sampler": ConcreteMax(temperature=recipe.temperature),
+            "sampler": recipe.sampler or ConcreteMax(),
             "selector": dict(recipe.selector),
             "predictor": dict(recipe.predictor) | ({"divisor": k} if recipe.divide_by_k else {}),
             "training": recipe.plan,
@@ -181,9 +180,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with it; its columns are those that the model knows by name, or all
         """
         started = time.perf_counter()
-        black_box, value, sampler = self._black_box(), as_value(self.value), self.sampler or PlackettLuce()
+        black_box, value, features = self._black_box(), as_value(self.value), self.features or Columns()
+        sampler = self.sampler or features.recipes.ours.sampler or PlackettLuce()
         check_compatible(value, sampler)
-        features = self.features or Columns()
         answer = checked_answer(self.answer or features.recipes.ours.answer)
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
@@ -208,14 +207,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 memory=memory, questions_per_call=limit.per_call,
             )  # fmt: skip
             value.fit(q, data, run)
-            asked: dict[str, Any] = {"answer": answer, "sees_answer": self.sees_answer}
-            finished = True
             if value.fixed:
                 fit_reader(selector, q, data, run)
-                if run.plan.evidence is not None:
-                    finished = fit_evidence(selector, q, data, run, phase=run.plan.evidence, **asked)
-            if finished:
-                finished = fit_selector(selector, q, data, sampler, run, **asked)
+            finished = fit_selector(
+                selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
+            )
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         cuts = self._learn_cuts(data, selector, q)
@@ -280,8 +276,6 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not value.asks_model:
             return Limit(0, 1, "the value does not ask")
         calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
-        if run.plan.evidence is not None:
-            calls += run.plan.evidence.steps + 1
         if isinstance(selector, ReadsFirst):
             calls += run.plan.value.steps + run.plan.evaluations
         limit = Limit.of(self.queries, data.seconds_per_row, calls)

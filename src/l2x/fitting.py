@@ -152,11 +152,6 @@ def selector_scores(
     return only_selectable(selector(rows.x, *told), rows.view.selectable(rows.x), never)
 
 
-def asked_for(rows: Rows, likelihood: Likelihood, answer: Answer) -> Rows:
-    """The rows with what a selection is to keep: all that the model says, or the class that it names."""
-    return replace(rows, target=likelihood.most_likely(rows.target)) if answer == "class" else rows
-
-
 def fit_selector(
     selector: nn.Module,
     q: Q,
@@ -178,7 +173,9 @@ def fit_selector(
     scores_of = partial(selector_scores, likelihood=likelihood, sees_answer=sees_answer)
 
     def value_of(q: Q, rows: Rows, masks: Tensor) -> Tensor:
-        return q.log_value(asked_for(rows, likelihood, answer), masks)
+        target = likelihood.most_likely(rows.target) if answer == "class" else rows.target
+        value = q.log_value(replace(rows, target=target), masks)
+        return likelihood.evidence(value) if sampler.adds_evidence else value
 
     def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]

@@ -21,9 +21,6 @@ from l2x.errors import InputError
 from l2x.foundations.numbers import is_whole
 from l2x.foundations.progress import progress_bar
 
-# The phases of a plan, in the order in which they run.
-PHASES = ("value", "evidence", "selector")
-
 History = list[dict[str, Any]]
 
 # Differences of the held-out loss below this are no reason to prefer older weights. Few held-out rows have a
@@ -77,8 +74,6 @@ class TrainingPlan:
     Attributes
     ----------
     value, selector : the two phases; joint training has only the second
-    evidence : a phase between them, which gives the selector scores to begin with (`l2x.evidence`); None
-        leaves it out
     evaluations : how often in a phase the held-out rows are looked at
     validation_rows : at most this many rows are held out
     progress : show progress bars on standard error
@@ -93,20 +88,12 @@ class TrainingPlan:
     validation_rows: int = 10_000
     progress: bool = True
     threads: int | None = 1
-    evidence: Phase | None = None
 
-    def with_steps(
-        self, *, value: int | None = None, selector: int | None = None, evidence: int | None = None
-    ) -> TrainingPlan:
+    def with_steps(self, *, value: int | None = None, selector: int | None = None) -> TrainingPlan:
         """The same plan with other numbers of steps: `plan.with_steps(value=200, selector=100)`."""
-        given = {"value": value, "selector": selector, "evidence": evidence}
-        phases = {name: steps for name, steps in given.items() if steps is not None}
-        if evidence is not None and self.evidence is None:
-            raise InputError(
-                "This plan has no phase 'evidence'; give it one, replace(plan, evidence=Phase(...))."
-            )
-        changed = {name: replace(getattr(self, name), steps=steps) for name, steps in phases.items()}
-        return replace(self, **changed)
+        phases = {"value": self.value if value is None else replace(self.value, steps=value)}
+        phases["selector"] = self.selector if selector is None else replace(self.selector, steps=selector)
+        return replace(self, **phases)  # type: ignore[arg-type]
 
     @classmethod
     def quick(cls, *, progress: bool = False) -> TrainingPlan:

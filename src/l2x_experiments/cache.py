@@ -26,7 +26,7 @@ Key = Mapping[str, Any]
 # What a judge's weights depend on in a plan, and what they do not.
 PHASE = ("steps", "batch_size", "learning_rate", "optimizer", "schedule", "averaging", "patience", "choose")
 PLAN = ("evaluations", "validation_rows")
-IRRELEVANT = ("value", "selector", "evidence", "progress", "threads")
+IRRELEVANT = ("value", "selector", "progress", "threads")
 
 
 def remembered(name: str, key: Key, network: nn.Module, train: Callable[[], nn.Module]) -> nn.Module:

@@ -14,7 +14,7 @@ def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool
     from dataclasses import replace
 
     from l2x.features.columns import Columns
-    from l2x.training import PHASES, TrainingPlan
+    from l2x.training import TrainingPlan
 
     view = view or Columns()
     recipe = view.recipes.paper if paper else view.recipes.ours
@@ -23,7 +23,7 @@ def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool
         return plan
     if plan == TrainingPlan(progress=progress):
         return TrainingPlan.quick(progress=progress)
-    phases = {name: getattr(plan, name) for name in PHASES}
-    tenths = {name: max(1, phase.steps // 10) for name, phase in phases.items() if phase is not None}
-    shorter = plan.with_steps(**tenths)
+    shorter = plan.with_steps(
+        value=max(1, plan.value.steps // 10), selector=max(1, plan.selector.steps // 10)
+    )
     return replace(shorter, evaluations=min(plan.evaluations, 10))
