@@ -126,6 +126,7 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     if not isinstance(selector, ReadsFirst):
         return
     reader, likelihood, d = selector.reader, q.likelihood, data.view.d
+    q = q.first_hand(len(data.held))
     held_masks = _mostly_large(len(data.held), d, run.generator)
     held = replace(data.held, target=_said(q, data.held, held_masks))
 
