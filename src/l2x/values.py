@@ -143,8 +143,8 @@ def check_compatible(value: Value, sampler: Sampler) -> None:
     on a q that has learned already."""
     if sampler.adds_evidence and not value.fixed:
         raise InputError(
-            f"{type(sampler).__name__} does not teach q, and {type(value).__name__}() has to learn beside the "
-            "selector: use sampler=l2x.sampling.PlackettLuce(), or value='both'."
+            f"{type(sampler).__name__} does not teach q, and {type(value).__name__}() has to learn beside "
+            "the selector: use sampler=l2x.sampling.PlackettLuce(), or value='both'."
         )
     if sampler.needs_gradient and not value.differentiable:
         raise InputError(
