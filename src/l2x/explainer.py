@@ -34,7 +34,7 @@ from l2x.fitting import fit_reader, fit_selector, selector_scores
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import say
 from l2x.likelihood import Likelihood
-from l2x.networks.recipe import Answer, Options, ReadsFirst
+from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
 from l2x.sizes import ROWS as CALIBRATION_ROWS
 from l2x.sizes import Cuts, learn_cuts
@@ -181,9 +181,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         started = time.perf_counter()
         black_box, value, features = self._black_box(), as_value(self.value), self.features or Columns()
-        sampler = self.sampler or (value.fixed and features.recipes.ours.sampler) or PlackettLuce()
+        recipe = features.recipes.ours if value.fixed else Recipe()  # joint training is the paper's affair
+        sampler = self.sampler or recipe.sampler or PlackettLuce()
         check_compatible(value, sampler)
-        answer = checked_answer(self.answer or features.recipes.ours.answer)
+        answer = checked_answer(self.answer or recipe.answer)
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)
