@@ -2,9 +2,9 @@
 
 problems  = breast cancer with three models, Adult, digits; each split has its own model, explainers and test
             rows, and its columns in another order
-methods   = the default, and three explainers as they come out when something went wrong: a selector that took
-            one vanishing step, which is little better than one random subset for all rows; a network of random
-            weights, whose selections differ from row to row; answers that were brought in another order
+methods   = the default, and three explainers as they come out when something went wrong: a selector that
+            took one vanishing step, which is little better than one random subset for all rows; a network of
+            random weights, whose selections differ from row to row; answers brought in another order
 truth     = on all test rows (10,000 at most): what the model keeps with the selection, less what it keeps
             with random features; no better, better (both by the 95 % interval's word) or too close to tell
 """
@@ -143,7 +143,8 @@ def measure(problem: Problem, model: Any, train: Any, truth: Truth, method: str,
 
 def plan(budget: Budget) -> TrainingPlan:
     """Small batches: the tables have hundreds of rows."""
-    assert budget.value_steps and budget.selector_steps
+    assert budget.value_steps is not None
+    assert budget.selector_steps is not None
     steps = plan_in_small_batches(value=budget.value_steps, selector=budget.selector_steps)
     return replace(steps, evaluations=4, progress=False)
 
@@ -264,7 +265,15 @@ def _digits() -> Problem:
 
     X, y = load_digits(return_X_y=True)
     model = partial(LogisticRegression, max_iter=300)
-    return Problem(X.reshape(-1, 8, 8), y, model, k=4, train_rows=900, features=l2x.Patches(size=2), random_weights={"head": "conv"})
+    return Problem(
+        X.reshape(-1, 8, 8),
+        y,
+        model,
+        k=4,
+        train_rows=900,
+        features=l2x.Patches(size=2),
+        random_weights={"head": "conv"},
+    )
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {

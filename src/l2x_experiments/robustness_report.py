@@ -35,17 +35,17 @@ def report(records: Records) -> Report:
     page.add(
         "",
         [
-            f"{len(records)} explainers on {splits} splits of {len(PROBLEMS)} problems: the default, and three "
-            "as they come out when something went wrong. One step: a selector that has hardly begun to learn, "
-            "little better than one random subset for all rows. Random weights: a selector that has not learned "
-            "at all, and selects other features in other rows. Answers out of order: those that were brought "
-            "belong to other rows; as the model is then not asked, q decides.",
+            f"{len(records)} explainers on {splits} splits of {len(PROBLEMS)} problems: the default, and "
+            "three as they come out when something went wrong. One step: a selector that has hardly begun to "
+            "learn, little better than one random subset for all rows. Random weights: a selector that has "
+            "not learned at all, and selects other features in other rows. Answers out of order: those that "
+            "were brought belong to other rows; as the model is then not asked, q decides.",
             "Each was checked by itself on the rows that fit holds out, and then measured on all test rows, "
             "10,000 at most. Truly better means that the 95 % interval of its advantage over random "
             "features, in answers of the same class, lies above zero; truly no better, that there is no "
             "advantage.",
-            f"Training was short ({first['value_steps']} steps for q, in small batches): what is tested is the "
-            "check. Its rule was chosen on other splits than these.",
+            f"Training was short ({first['value_steps']} steps for q, in small batches): what is tested is "
+            "the check. Its rule was chosen on other splits than these.",
             measured_on(first),
         ],
     )

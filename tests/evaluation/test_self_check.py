@@ -55,8 +55,8 @@ def test_a_good_selection_is_said_in_a_line_and_not_warned_of() -> None:
     [
         (
             replace(CHECK, by_model=CHANCE),
-            r"is no better than 5 random .* by the model 71 % against 73 % of the answers are kept, nearer by "
-            r"-0\.02 \[-0\.10, 0\.06\]",
+            r"is no better than 5 random .* by the model 71 % against 73 % of the answers are kept, nearer "
+            r"by -0\.02 \[-0\.10, 0\.06\]",
         ),
         (replace(CHECK, by_model=CLOSE), r"is not clearly better .* by the model 75 % against 73 %"),
         (replace(CHECK, by_model=None, by_q=CHANCE), r"is no better .* by q 71 % against 73 %"),

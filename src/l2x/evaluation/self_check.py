@@ -164,8 +164,9 @@ class SelfCheck:
         advice = "another value (value='model', 'surrogate'), another removal of the view"
         verdict = "is not clearly" if self.finding == "undecided" else "is no"
         return (
-            f"The selection {verdict} better than {self.k} random features: {figures} ({self.rows:,} held-out "
-            f"rows). Do not rely on these explanations. Try {advice}, a larger k, or more rows."
+            f"The selection {verdict} better than {self.k} random features: {figures} "
+            f"({self.rows:,} held-out rows). Do not rely on these explanations. Try {advice}, a larger k, or "
+            "more rows."
         )
 
     def _complement_warning(self, judges: Mapping[str, Kept]) -> str:
@@ -175,8 +176,8 @@ class SelfCheck:
         )
         return (
             f"Everything but the selected features keeps more of the model's answers than they do: {figures} "
-            f"({self.rows:,} held-out rows). The answers do not hang on {self.k} features, or inputs with the "
-            "rest removed are strange to the model. Try a larger k, or another removal of the view."
+            f"({self.rows:,} held-out rows). The answers do not hang on {self.k} features, or inputs with "
+            "the rest removed are strange to the model. Try a larger k, or another removal of the view."
         )
 
     @property

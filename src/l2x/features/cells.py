@@ -136,8 +136,8 @@ class Cells:
             if is_categorical(columns[c].name, dtype):
                 row, cell = first_text(columns[c])
                 raise InputError(
-                    f"Row {first_row + row}, column '{columns[c].name}' is {cell!r}, but the training rows had "
-                    "numbers there."
+                    f"Row {first_row + row}, column '{columns[c].name}' is {cell!r}, but the training rows "
+                    "had numbers there."
                 )
         if not self.levels and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for dtype in types.values()):
             try:
