@@ -155,6 +155,18 @@ def test_a_model_that_says_the_same_of_every_row(table: np.ndarray) -> None:
         assert "says the same of every row" in message
 
 
+def test_held_out_rows_of_a_single_label(table: np.ndarray) -> None:
+    """As of a rare class: labels that do not differ have no R²."""
+
+    plan = l2x.TrainingPlan(Phase(2, 1e-2), Phase(2, 1e-2), evaluations=1, progress=False)
+    explainer = l2x.Explainer(one_column, k=1, value="surrogate", training=plan)
+    rare = np.arange(len(table)) == 0  # which this seed does not hold out
+    responses = np.stack([~rare, rare], axis=1).astype(float)
+    explainer.fit(table, responses=responses)
+    assert explainer.check_.classes
+    assert np.isfinite(explainer.check_.by_q.over_chance.value)
+
+
 def test_answers_that_were_brought_and_models_that_may_not_be_asked(table: np.ndarray) -> None:
     plan = l2x.TrainingPlan(Phase(50, 5e-3), Phase(20, 1e-2), evaluations=2, progress=False)
 

@@ -202,6 +202,7 @@ def test_a_column_of_gaps_only_is_never_selected(
         return one_column(X[["a", "b"]].to_numpy())
 
     fitted = l2x.Explainer(model, k=3, training=tiny.with_steps(value=5, selector=5)).fit(frame)
+    assert fitted.check_.sentence == "not checked: every feature is selected"
     for explainer in (fitted, l2x.load(fitted.save(tmp_path / "a.l2x"))):
         assert (explainer.explain(frame).mask.sum(axis=0)[3:] == 0).all()
         filled = frame.assign(d=1.0)  # nobody knows what a value there means

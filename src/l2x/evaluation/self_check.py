@@ -92,7 +92,7 @@ class SelfCheck:
     Attributes
     ----------
     rows : held-out rows that it rests on
-    k, features : how many features of how many were selected
+    k, features : how many features were selected, of how many that a row has at most
     classes : the measure is the share of rows with the same class; R² of the answers otherwise
     varies : whether the model's answers to training rows differ at all
     by_model : None where the model was not asked: answers were brought, `queries=0`, or it failed
@@ -110,7 +110,7 @@ class SelfCheck:
     @property
     def checked(self) -> bool:
         """Whether there were enough rows, and something to select, to conclude anything."""
-        return self.varies and self.rows >= FEWEST_ROWS and self.k < self.features
+        return self.varies and self.rows >= FEWEST_ROWS and self.features > self.k
 
     @property
     def sentence(self) -> str:
@@ -184,7 +184,7 @@ class SelfCheck:
     def _reason(self) -> str:
         if not self.varies:
             return "the model says the same of every row"
-        if self.k == self.features:
+        if self.features <= self.k:
             return "every feature is selected"
         if self.rows < FEWEST_ROWS:
             return f"{self.rows} held-out row{'s' * (self.rows != 1)}"
@@ -208,20 +208,26 @@ class SelfCheck:
 def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: float) -> SelfCheck:
     """Check a fitted explainer on the rows of X, checked by its view, that were held out; the model is asked
     that many questions at most."""
-    view, q, seed = explainer.features_, explainer.q_, explainer.seed
+    view, q = explainer.features_, explainer.q_
     number, ask_model = _affordable_rows(data, questions)
     held = data.held[torch.arange(number)]
     raw = view.take(X, held.numbers)
     answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
-    classes = not isinstance(q.likelihood, Gaussian) and len(set(answers.argmax(axis=1).tolist())) > 1
+    # Where every row has the same class, what is kept is seen in the probabilities, if these differ at all.
+    several = len(set(answers.argmax(axis=1).tolist())) > 1
+    alike = not several and (not number or np.ptp(answers, axis=0).max() == 0)
+    classes = not isinstance(q.likelihood, Gaussian) and (several or alike)
     target = torch.cat([data.train.target, data.held.target]).cpu().numpy()  # one row cannot vary
     varies = bool(np.ptp(target, axis=0).max() > 1e-6)
-    check = SelfCheck(number, data.k, view.d, classes, varies)
+    selectable = selectable_units(view, raw) if number else None
+    allowed = np.ones((number, view.d), dtype=bool) if selectable is None else selectable
+    features = view.d if selectable is None else int(selectable.sum(axis=1).max())
+    check = SelfCheck(number, data.k, features, classes, varies)
     if not check.checked:
         return check
     told = answers if explainer.sees_answer else None
     explanation = explainer.explain_quietly(raw, answers=told)
-    masks = _masks(explainer, explanation, raw, data, seed)
+    masks = _masks(explainer, explanation, allowed, data)
 
     def measure(guess: Guess) -> Kept:
         lost, away = {}, {}
@@ -252,12 +258,11 @@ def _affordable_rows(data: TrainingRows, questions: float) -> tuple[int, bool]:
 
 
 def _masks(
-    explainer: Explainer, explanation: Explanation, raw: Any, data: TrainingRows, seed: int
+    explainer: Explainer, explanation: Explanation, allowed: Array, data: TrainingRows
 ) -> dict[str, list[Array]]:
-    """By name, the selections to compare; of random ones several."""
-    own, view = explanation.mask, explainer.features_
-    selectable = selectable_units(view, raw)
-    allowed = np.ones_like(own) if selectable is None else selectable
+    """By name, the selections to compare, among the features (n, d) that are allowed; of random ones
+    several."""
+    own, seed = explanation.mask, explainer.seed
     masks = {
         "selection": [own],
         "complement": [allowed & ~own],
