@@ -66,11 +66,13 @@ def test_findings() -> None:
         check = {"rows": 50, "k": 2, "features": 9, "classes": True, "varies": True}
         advantage = {"value": value, "low": low, "high": 1.0}
         check |= {"by_model": kept, "by_q": None}
-        return {"advantage": advantage, "check": check, "selection": 0.8, "complement": 0.7}
+        kept_truly = {"selection": 0.8, "complement": 0.7}
+        return {"method": "default", "advantage": advantage, "check": check} | kept_truly
 
     assert true_finding(record(0.2, 0.1, 0.2)) == "better"
     assert true_finding(record(0.2, -0.1, 0.2)) == "close"
     assert true_finding(record(0.0, -0.1, 0.2)) == "no better"
+    assert true_finding(record(0.2, 0.1, 0.2) | {"method": robustness.OUT_OF_ORDER}) == "nothing to find"
     assert doubted(record(0.2, 0.1, 0.05))
     assert not doubted(record(0.2, 0.1, 0.2))
     assert not doubted_by_q(record(0.2, 0.1, 0.05))
