@@ -84,9 +84,9 @@ def measure(name: str, model: Any, X: Any) -> dict[str, Any]:
         found: torch.Tensor = network(encoded_one)
         return found
 
-    bare, explain = alternate(forward, lambda: explainer.explain(X).indices, rounds=15)
+    bare, explain = alternate(forward, lambda: explainer.explain(X).indices, rounds=40)
     bare_one, explain_one = alternate(
-        forward_one, lambda: explainer.explain(one).indices, rounds=100, repeat=30
+        forward_one, lambda: explainer.explain(one).indices, rounds=500, repeat=5
     )
     return {
         "inputs": name,

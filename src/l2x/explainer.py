@@ -326,7 +326,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 read = [] if told is None else [told[rows].to(device)]
                 found = self.selector_(x, *read)
                 scores[rows] = only_selectable(found, view.selectable(x), never=-torch.inf)
-                counts.update(unseen(view, x))
+                if new := unseen(view, x):
+                    counts.update(new)
         explanation = Explanation(scores.numpy(), k, view.names_, inputs=X, view=view, unseen=counts)
         if keep is None:
             return explanation

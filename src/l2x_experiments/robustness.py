@@ -41,7 +41,7 @@ from l2x_experiments.setting import Budget
 OUT_OF_ORDER = "answers out of order"
 METHODS = ("default", "one step", "random weights", OUT_OF_ORDER)
 # Earlier splits are those on which the check's rule was chosen.
-FIRST_SPLIT = 10
+FIRST_SPLIT = 20
 # Random selections that each test row is compared with.
 DRAWS = 3
 MOST_TEST_ROWS = 10_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from dataclasses import replace
@@ -55,8 +56,8 @@ def test_a_good_selection_is_said_in_a_line_and_not_warned_of() -> None:
     [
         (
             replace(CHECK, by_model=CHANCE),
-            r"is no better than 5 random .* by the model 71 % against 73 % of the answers are kept, nearer "
-            r"by -0\.02 \[-0\.10, 0\.06\]",
+            r"is no better than 5 random .* by the model 71 % against 73 % of the answers are kept, "
+            r"-0\.02 \[-0\.10, 0\.06\] more",
         ),
         (replace(CHECK, by_model=CLOSE), r"is not clearly better .* by the model 75 % against 73 %"),
         (replace(CHECK, by_model=None, by_q=CHANCE), r"is no better .* by q 71 % against 73 %"),
@@ -85,21 +86,25 @@ def test_the_models_word_decides_where_it_was_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("selection", "nearer", "finding"),
+    ("more", "nearer", "finding"),
     [
-        (0.8, Estimate(0.1, 0.01, 0.19), "better"),
-        (0.7, Estimate(0.1, 0.01, 0.19), "better"),  # as many as with random features, and nearer
-        (0.8, Estimate(0.1, -0.01, 0.21), "undecided"),
-        (0.6, Estimate(0.1, 0.01, 0.19), "no better"),  # nearer, but fewer keep their class
-        (0.8, Estimate(-0.1, -0.2, 0.0), "no better"),
-        (0.8, Estimate(0.0, 0.0, 0.0), "no better"),
+        (Estimate(0.1, 0.02, 0.18), Estimate(0.0, -0.1, 0.1), "better"),
+        (Estimate(0.1, -0.02, 0.22), Estimate(0.1, 0.02, 0.18), "better"),
+        (Estimate(0.0, -0.02, 0.02), Estimate(0.1, 0.02, 0.18), "better"),  # as many, and nearer
+        (Estimate(-1e-17, -0.02, 0.02), Estimate(0.1, 0.02, 0.18), "better"),
+        (Estimate(-0.02, -0.1, 0.06), Estimate(0.1, 0.02, 0.18), "no better"),  # nearer, but fewer
+        (Estimate(0.1, -0.02, 0.22), Estimate(0.1, -0.02, 0.22), "undecided"),
+        (Estimate(0.0, 0.0, 0.0), Estimate(0.003, 0.002, 0.004), "undecided"),  # too little to matter
+        (Estimate(0.0, 0.0, 0.0), Estimate(0.0, 0.0, 0.0), "no better"),
+        (Estimate(0.1, 0.02, 0.18), Estimate(float("nan")), "better"),  # a file of before
     ],
 )
-def test_better_is_clearly_nearer_with_no_fewer_of_the_same_class(
-    selection: float, nearer: Estimate, finding: str
+def test_better_is_clearly_more_or_no_fewer_and_clearly_nearer(
+    more: Estimate, nearer: Estimate, finding: str
 ) -> None:
-    kept = replace(GOOD, selection=selection, random=0.7, over_chance=nearer)
+    kept = replace(GOOD, over_chance=more, nearer=nearer)
     assert kept.finding == finding
+    assert Kept.from_dict(json.loads(json.dumps(kept.to_dict()))).finding == finding
 
 
 def test_that_the_rest_keeps_more_is_a_warning_if_the_model_and_q_say_so() -> None:
@@ -164,7 +169,7 @@ def test_held_out_rows_of_a_single_label(table: np.ndarray) -> None:
     responses = np.stack([~rare, rare], axis=1).astype(float)
     explainer.fit(table, responses=responses)
     assert explainer.check_.classes
-    assert np.isfinite(explainer.check_.by_q.over_chance.value)
+    assert np.isfinite(explainer.check_.by_q.nearer.value)
 
 
 def test_answers_that_were_brought_and_models_that_may_not_be_asked(table: np.ndarray) -> None:

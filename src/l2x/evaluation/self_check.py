@@ -37,6 +37,10 @@ CHECK_SECONDS = 10.0
 FEWEST_ROWS = 10
 # One-sided 95 %: a selection at chance is let through one time in twenty.
 CONFIDENCE = 1.6449
+# In shares of rows, probability or R²: an advantage that matters, and beyond what a q shows that has learned
+# nothing.
+MARGIN = 0.01
+UNKNOWN = Estimate(float("nan"))
 # Rows that the search for one subset for all may put through q in all, and at least for each subset.
 SEARCH_ROWS, SEARCH_LEAST, SEARCH_MOST = 100_000, 20, 300
 
@@ -49,9 +53,12 @@ class Kept:
     """How much of the model's answers each selection keeps: the share of rows with the same class, or R².
 
     one_subset : None where features have no meaning across rows, such as the words of texts
-    over_chance, over_complement : how much nearer the answers stay than with random features, and than with
-        all others: in probability (total variation), which a few rows tell far better than whether the class
-        is the same, or in R². Paired over rows; low and high are ends of one-sided 95 % intervals
+    over_chance : what the selection keeps more than random features
+    over_complement : how much nearer the answers stay than with all other features, in probability (total
+        variation), which a few rows tell better than whether the class is the same; or in R²
+    nearer : how much nearer they stay than with random features, likewise; NaN in files of before
+
+    All are paired over rows; low and high are the ends of one-sided 95 % intervals.
     """
 
     selection: float
@@ -60,14 +67,15 @@ class Kept:
     one_subset: float | None
     over_chance: Estimate
     over_complement: Estimate
+    nearer: Estimate = UNKNOWN
 
     @property
     def finding(self) -> Finding:
-        """Better than chance: answers stay clearly nearer, and no fewer keep their class. A selection can be
-        the one without the other; no better, if either is not so even on these rows."""
-        if self.selection < self.random or self.over_chance.value <= 0:
-            return "no better"
-        return "better" if self.over_chance.low > 0 else "undecided"
+        """Better than chance: clearly more answers are kept, or no fewer, and they stay clearly nearer."""
+        more = round(self.over_chance.value, 9)  # the rounding of means is not to decide
+        if self.over_chance.low > MARGIN or (more >= 0 and self.nearer.low > MARGIN):
+            return "better"
+        return "undecided" if more > 0 or (more == 0 and self.nearer.value > 0) else "no better"
 
     @property
     def complement_keeps_more(self) -> bool:
@@ -80,7 +88,7 @@ class Kept:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         values: dict[str, Any] = {
-            name: Estimate(**v) if isinstance(v, Mapping) else v for name, v in saved.items()
+            name: Estimate.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
         }
         return cls(**values)
 
@@ -158,7 +166,7 @@ class SelfCheck:
     def _chance_warning(self, doubtful: Mapping[str, Kept]) -> str:
         figures = " and ".join(
             f"by {name} {self._text(kept.selection)} against {self._text(kept.random)} of the answers are "
-            f"kept, nearer by {kept.over_chance.text(2)}"
+            f"kept, {kept.over_chance.text(2)} more"
             for name, kept in doubtful.items()
         )
         advice = "another value (value='model', 'surrogate'), another removal of the view"
@@ -306,8 +314,9 @@ def _kept(lost: Mapping[str, Array], away: Mapping[str, Array]) -> Kept:
         shares["complement"],
         shares["random"],
         shares.get("one_subset"),
-        over_chance=_paired(away["random"] - away["selection"]),
+        over_chance=_paired(lost["random"] - lost["selection"]),
         over_complement=_paired(away["complement"] - away["selection"]),
+        nearer=_paired(away["random"] - away["selection"]),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import torch
 from torch import Tensor
@@ -116,8 +117,11 @@ class Columns(View):
         return self
 
     def check(self, X: Any) -> Any:
+        # The streamed case, and a row at a time, without the time that narwhals takes.
         if isinstance(X, pa.Table) and X.column_names == self.column_names_:
-            return X  # the streamed case, without the time that narwhals takes
+            return X
+        if isinstance(X, pd.DataFrame) and X.columns.tolist() == self.column_names_:
+            return X
         X = native(X)
         if not isinstance(X, np.ndarray) and (self.has_names_ or self._has_my_names(X)):
             return self._in_order(X)
