@@ -318,17 +318,18 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
         told = self._told(X, answers)
-        scores = np.empty((len(X), view.d), dtype=np.float32)
+        scores = torch.empty(len(X), view.d)
         device = next(self.selector_.parameters()).device
         counts: Counter[str] = Counter()
         with torch.inference_mode():
             for rows in batches(len(X), view.recipes.rows_at_once):
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
                 read = [] if told is None else [told[rows].to(device)]
-                found = only_selectable(self.selector_(x, *read), view.selectable(x), never=-torch.inf)
-                scores[rows] = found.cpu().numpy()
-                counts.update(unseen(view, x))
-        explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
+                found = self.selector_(x, *read)
+                scores[rows] = only_selectable(found, view.selectable(x), never=-torch.inf)
+                if new := unseen(view, x):
+                    counts.update(new)
+        explanation = Explanation(scores.numpy(), k, view.names_, inputs=X, view=view, unseen=counts)
         if keep is None:
             return explanation
         if self.cuts_ is None:

@@ -41,6 +41,11 @@ def losses(guesses: Array, answers: Array, *, classes: bool) -> Array:
     return np.asarray(1 - r2(error, spread.mean()))
 
 
+def distances(guesses: Array, answers: Array) -> Array:
+    """(n,) total variation between the probabilities of two (n, classes) arrays, from 0 to 1."""
+    return np.asarray(np.abs(guesses - answers).sum(axis=1) / 2)
+
+
 def r2(error: Any, spread: Any) -> Any:
     """1 - error / spread, of numbers or arrays; NaN where answers do not vary."""
     with np.errstate(divide="ignore", invalid="ignore"):
