@@ -58,14 +58,11 @@ def too_slow(seconds: float) -> ServiceError:
 
 async def read_body(request: Request, settings: Settings) -> bytes:
     """All of it, within the limits; the time limit is for the whole."""
-    pieces: list[bytes] = []
     try:
         async with asyncio.timeout(settings.body_timeout):
-            async for piece in _pieces(request, settings.max_body):
-                pieces.append(piece)
+            return b"".join([piece async for piece in _pieces(request, settings.max_body)])
     except TimeoutError:
         raise too_slow(settings.body_timeout) from None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 async def read_json(request: Request, settings: Settings, keys: Collection[str]) -> dict[str, Any]:
