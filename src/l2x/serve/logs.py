@@ -16,11 +16,10 @@ log = logging.getLogger("l2x.serve")
 
 
 def log_request(fields: dict[str, Any]) -> None:
-    """One line for a request. The record is made here: looking for who logs takes longer than the rest."""
+    """One line for a request. `log.info` would look for who calls it, which takes longer than the rest."""
     if log.isEnabledFor(logging.INFO):
-        record = logging.LogRecord(log.name, logging.INFO, __file__, 0, "request", (), None)
-        record.fields = fields
-        log.handle(record)
+        about = {"name": log.name, "levelno": logging.INFO, "levelname": "INFO", "msg": "request"}
+        log.handle(logging.makeLogRecord(about | {"fields": fields}))
 
 
 def log_failure(request: str, error: Exception) -> None:

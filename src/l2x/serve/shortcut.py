@@ -7,20 +7,23 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.requests import Request
+from starlette.routing import BaseRoute
 
 
 class Shortcut:
     """A route of requests to one path, as an ASGI application: its function takes the values in the path and
     the request, and nothing that FastAPI would have to look for."""
 
-    def __init__(self, route: APIRoute) -> None:
+    def __init__(self, route: BaseRoute) -> None:
+        assert isinstance(route, APIRoute)
         self._route, self._endpoint = route, route.endpoint
+        self._pattern, self._methods = route.path_regex, route.methods or set()
 
     def leads(self, scope: Any) -> bool:
-        """Whether a request is for this route; if so, the scope says what FastAPI would have written there."""
-        if scope["type"] != "http" or scope["method"] not in self._route.methods:
+        """Whether a request is for this route; if so, the scope then says what FastAPI would have said."""
+        if scope["type"] != "http" or scope["method"] not in self._methods:
             return False
-        found = self._route.path_regex.match(scope["path"].removeprefix(scope.get("root_path", "")))
+        found = self._pattern.match(scope["path"].removeprefix(scope.get("root_path", "")))
         if found is None:
             return False
         scope["route"], scope["path_params"] = self._route, found.groupdict()
