@@ -19,9 +19,7 @@ Scores = Callable[[Sequence[Any]], Array]
 
 def table_scores(explainer: Explainer, reader: Reader) -> Scores | None:
     """Checked rows of a table -> (n, d) scores, those of `explain` to the bit, without all that it has to
-    find out about its inputs; None for explainers of another kind.
-
-    A row of 20 numbers takes a quarter of the time, one with categories a tenth."""
+    find out about its inputs; None for explainers of another kind."""
     view, selector = explainer.features_, explainer.selector_
     if not isinstance(reader, TableReader) or type(selector) is not ColumnSelector or explainer.sees_answer:
         return None
