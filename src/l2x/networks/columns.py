@@ -94,8 +94,8 @@ class ColumnSelector(nn.Module):
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 
     def frozen(self) -> Callable[[Tensor], Tensor]:
-        """`forward` of x alone, to the bit, with the weights of now: for a single row the modules around
-        the arithmetic take longer than it does."""
+        """`forward` of x alone, to the bit, with the weights of now and without gradients: for a single row
+        the modules around the arithmetic take longer than it does."""
         steps = [
             partial(F.linear, weight=layer.weight.detach(), bias=layer.bias.detach())
             if isinstance(layer, nn.Linear)

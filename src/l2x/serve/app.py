@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,7 +45,10 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(catalogue.watch()) if settings.reload else None
         app.state.ready = True
+        gc.collect()
+        gc.freeze()  # all that is loaded stays: looking through it again takes longer than many requests
         yield
+        gc.unfreeze()
         app.state.ready = False
         if watching is not None:
             watching.cancel()

@@ -52,6 +52,8 @@ class _Stderr(logging.Handler):
 
 def log_to_stderr() -> None:
     """The service's log, and uvicorn's, as lines of JSON."""
+    # What the lines do not say need not be found out for every one of them.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = _Stderr()
     handler.setFormatter(JsonLines())
     for name, level in (("l2x.serve", logging.INFO), ("uvicorn", logging.WARNING)):

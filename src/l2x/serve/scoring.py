@@ -26,9 +26,8 @@ def table_scores(explainer: Explainer, reader: Reader) -> Scores | None:
     forward = selector.frozen()
 
     def scores(cells: Sequence[Any]) -> Array:
-        with torch.inference_mode():
-            x = reader.view.encode_numbers(reader.numbers(cells))
-            found: Array = only_selectable(forward(x), view.selectable(x), never=-torch.inf).numpy()
+        x = reader.view.encode_numbers(reader.numbers(cells))
+        found: Array = only_selectable(forward(x), view.selectable(x), never=-torch.inf).numpy()
         return found
 
     return scores
