@@ -72,9 +72,7 @@ class Batcher(Generic[Content, Result]):
 
     async def submit(self, content: Content, rows: int, kind: Hashable = None) -> Result:
         """The result of one job, or a problem: 503 where too much is waiting."""
-        wait = self._rows * self._seconds_per_row
-        if self._rows and (self._rows + rows > self._queue or wait > self._promise / 2):
-            raise overloaded(wait)
+        self.admit(rows)
         if self._alone and not self._busy and rows <= self._inline:
             return self._at_once(content, rows)
         job = Job(content, rows, kind)
@@ -87,6 +85,12 @@ class Batcher(Generic[Content, Result]):
             loop.call_soon(self._next)
         result: Result = await job.answer
         return result
+
+    def admit(self, rows: int) -> None:
+        """Raises 503 where too much waits for a job of so many rows to be taken."""
+        wait = self._rows * self._seconds_per_row
+        if self._rows and (self._rows + rows > self._queue or wait > self._promise / 2):
+            raise overloaded(wait)
 
     def _at_once(self, content: Content, rows: int) -> Result:
         """The result of a job that nothing waits beside, without the queue, which takes longer than it."""

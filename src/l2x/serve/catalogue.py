@@ -49,6 +49,10 @@ class Slot:
         )
         self._predicting: Batcher[_Asked, Array] = Batcher(_predicted, **limits)
 
+    def admit(self) -> None:
+        """Raises 503 where not even a row would be taken: before a body is read, that costs little."""
+        self._explaining.admit(1)
+
     async def explain(self, served: Served, question: Question) -> Explained:
         """In a batch with what else waits for it; after a swap the old one answers what came before."""
         for column, rows in question.rows.unseen.items():

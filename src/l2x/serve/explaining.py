@@ -29,6 +29,7 @@ def explaining_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics
     )
     async def explain(name: str, request: Request) -> Response:
         slot = catalogue[name]
+        slot.admit()
         served = slot.served
         content = await read_json(request, settings, ("rows", "k", "answers"))
         rows = served.reader.parse(read_rows(request, content, settings))
