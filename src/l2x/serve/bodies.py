@@ -63,16 +63,18 @@ def too_slow(seconds: float) -> ServiceError:
 async def read_body(request: Request, settings: Settings) -> bytes:
     """All of it, within the limits; the time limit is for the whole."""
     reading = _whole(_Pieces(request, settings.max_body))
+    body: bytes
     try:
         waits_for = reading.send(None)
     except StopIteration as there:  # small bodies come with their heads: no clock need be set for them
-        body: bytes = there.value
+        body = there.value
         return body
     try:
         async with asyncio.timeout(settings.body_timeout):
-            return await _continued(reading, waits_for)
+            body = await _continued(reading, waits_for)
     except TimeoutError:
         raise too_slow(settings.body_timeout) from None
+    return body
 
 
 async def _whole(pieces: _Pieces) -> bytes:
@@ -87,7 +89,8 @@ def _continued(begun: Coroutine[Any, Any, bytes], waits_for: Any) -> Generator[A
     """The result of a coroutine that has begun, and waits for this."""
     try:
         yield waits_for
-        return (yield from begun)
+        result: bytes = yield from begun
+        return result
     finally:
         begun.close()
 
