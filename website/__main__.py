@@ -1,0 +1,21 @@
+"""`python -m website [FOLDER]` builds the site, `python -m website readme | notebooks` refreshes what is kept."""
+
+import sys
+from pathlib import Path
+
+from website import ROOT
+from website.build import build
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["readme"]:
+            from website.readme import refresh
+
+            refresh()
+        case ["notebooks"]:
+            from website.notebooks import refresh as refresh_notebooks
+
+            refresh_notebooks()
+        case arguments:
+            folder = Path(*arguments) if arguments else ROOT / "out" / "website"
+            print(f"The site: {build(folder) / 'index.html'}")

@@ -1,0 +1,77 @@
+"""What the README shows and nobody types: the output of its code, its pictures, and the table of results.
+
+`python -m website readme` refreshes all three; a test compares the table with the records.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from l2x_experiments.contenders import LABELS
+from l2x_experiments.records import NOTHING, Records
+from l2x_experiments.tables import Table
+from website import DOCS, ROOT
+from website.pages import blocks, run_block, run_page, working_folder
+from website.results import RECORDS
+
+README = ROOT / "README.md"
+PICTURES = DOCS / "pictures"
+METHODS = ("l2x", "paper", "taylor", "lime", "kernel_shap", "random")
+CENSUS_K = 3
+
+
+def refresh() -> None:
+    text = README.read_text()
+    text = between(text, "results: python -m website readme", "results", results_table().strip())
+    space: dict[str, object] = {}
+    with working_folder():
+        said = run_block(blocks(text)[0], space, "README.md")[0]
+    README.write_text(between(text, "output", "output", f"```\n{said.rstrip()}\n```"))
+    draw(space["explanation"])
+
+
+def draw(explanation: object) -> None:
+    """The three kinds: the README's own table, and the text and the image of the tutorials."""
+    explanation[0].plot(PICTURES / "readme-table.svg")  # type: ignore[index]
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, tutorial, rows in (("text", "reviews", 1), ("image", "digits", 8)):
+            page = shutil.copy(DOCS / "tutorials" / f"{tutorial}.md", folder)
+            space = run_page(Path(page))
+            space["explanation"][:rows].plot(PICTURES / f"readme-{kind}.svg")
+
+
+def between(text: str, first: str, last: str, new: str) -> str:
+    """The text with what stands between two comments replaced."""
+    found = re.compile(rf"(<!-- {first} -->\n).*?(<!-- /{last} -->)", flags=re.DOTALL)
+    assert found.search(text), f"the README has no <!-- {first} -->"
+    return found.sub(lambda marks: f"{marks[1]}{new}\n{marks[2]}", text)
+
+
+def results_table() -> str:
+    """One line for each method, one column for each experiment; means over seeds."""
+    shown = {
+        "switch, exact": (Records.load(RECORDS / "synthetic.json").select(
+            set="switch", variant="code", model="network"), share("exact")),
+        f"{CENSUS_K} columns of a census row": (Records.load(RECORDS / "adult.json"), of_judge(CENSUS_K - 1)),
+        "10 words of a review": (Records.load(RECORDS / "imdb-words.json"), of_judge()),
+        "4 patches of a 3 or 8": (Records.load(RECORDS / "mnist.json").select(digits=[3, 8]), of_judge()),
+    }  # fmt: skip
+    rows = [
+        [LABELS[method], *(cell(records.select(method=method)) for records, cell in shown.values())]
+        for method in METHODS
+    ]
+    return Table(["method", *shown], rows).markdown()
+
+
+def share(*path: str | int) -> Callable[[Records], str]:
+    return lambda records: f"{records.mean(*path):.3f}" if records.values(*path) else NOTHING
+
+
+def of_judge(*index: int) -> Callable[[Records], str]:
+    """What the model keeps, and what the judge guesses."""
+    model, judge = share("posthoc_accuracy", *index), share("judge_accuracy", *index)
+    return lambda records: f"{model(records)} ({judge(records)})" if records else NOTHING
