@@ -15,7 +15,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo playground test lint types reproduce bench dist clean
+.PHONY: help demo playground test lint types docs readme notebooks reproduce bench dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,15 @@ lint: $(VENV)/.test ## ruff check, ruff format --check, import contracts
 
 types: $(VENV)/.test ## mypy, strict
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
+	$(BIN)/python -m website $(ARGS)
+
+readme: $(VENV)/.docs ## refresh what the README shows: outputs, pictures, the table of results
+	$(BIN)/python -m website readme
+
+notebooks: $(VENV)/.docs ## make and run the notebooks from their tutorials
+	$(BIN)/python -m website notebooks
 
 reproduce: $(VENV)/.experiments ## the paper's experiments (ARGS=... goes to `l2x reproduce`)
 	$(BIN)/l2x reproduce $(ARGS)
@@ -69,6 +78,11 @@ $(VENV)/.playground: $(VENV)/.pip pyproject.toml
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
 	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.test
+	@echo "Installing what builds the site into $(VENV)"
+	@$(PIP_INSTALL) --group docs
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.test

@@ -1,4 +1,4 @@
-"""`python -m website [FOLDER]` builds the site, `python -m website readme | notebooks` refreshes what is kept."""
+"""`python -m website [FOLDER]` builds the site; `... readme` and `... notebooks` refresh what is kept."""
 
 import sys
 from pathlib import Path

@@ -55,10 +55,9 @@ def page(package: str) -> str:
     places = {name: home(package, name) for name in public_names(package)} | MORE.get(package, {})
     for name in sorted(places, key=str.lower):
         if places[name] in shared:
-            lines.append(f"## `{name}`\n\nThe same as [`l2x.{name}`](l2x.md#{name.lower()}).")
+            lines.append(f"## `{name}`\n\nThe same as [`l2x.{name}`](l2x.md#{places[name]}).")
         else:
-            # The heading is ours: docstrings' own would show where a name is defined, not how it is imported.
-            lines.append(f"## `{name}` {{ #{name.lower()} }}\n\n::: {places[name]}")
+            lines.append(f"::: {places[name]}")
     return "\n\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A page for every file of records: the tables, figures and words of its report, and the command that makes it."""
+"""A page for every file of records: the tables, figures and words of its report, and its command."""
 
 from __future__ import annotations
 

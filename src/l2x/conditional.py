@@ -267,6 +267,12 @@ class ConditionalModel:
     """P_m(y | x_S) itself, by averaging the model over `background` rows in place of what is not selected.
 
     Exact, as the background grows, where the features are independent, as in the synthetic sets.
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 100, seed=0)
+    >>> exact = ConditionalModel(data.model, data.X)
+    >>> exact.log_q(data.X[:2], np.ones((2, 10), dtype=bool), data.model(data.X[:2])).shape
+    (2,)
     """
 
     model: Callable[[Array], Array]

@@ -42,7 +42,11 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class ImageData:
-    """Grey images and their labels."""
+    """Grey images and their labels.
+
+    >>> len(small_digits((3, 8))), small_digits((3, 8)).X.shape[1:]
+    (357, (8, 8))
+    """
 
     X: Array  # (n, h, w), uint8
     y: Array  # (n,) indices of `digits`
