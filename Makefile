@@ -15,7 +15,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo playground test lint types docs readme notebooks reproduce bench dist clean
+.PHONY: help demo playground test lint types versions docs readme notebooks reproduce bench dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,10 @@ lint: $(VENV)/.test ## ruff check, ruff format --check, import contracts
 
 types: $(VENV)/.test ## mypy, strict
 	$(BIN)/mypy
+
+versions: $(VENV)/.test ## mypy for newer Pythons, and bytecode by those that are installed
+	@set -e; for version in 3.12 3.13 3.14; do echo "Python $$version"; $(BIN)/mypy --python-version $$version; \
+	  ! command -v python$$version >/dev/null || python$$version -m compileall -q -f src; done
 
 docs: $(VENV)/.docs ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
 	$(BIN)/python -m website $(ARGS)

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from l2x_experiments.contenders import LABELS
 from l2x_experiments.records import NOTHING, Records
@@ -27,21 +28,20 @@ CENSUS_K = 3
 def refresh() -> None:
     text = README.read_text()
     text = between(text, "results: python -m website readme", "results", results_table().strip())
-    space: dict[str, object] = {}
+    space: dict[str, Any] = {}
     with working_folder():
         said = run_block(blocks(text)[0], space, "README.md")[0]
     README.write_text(between(text, "output", "output", f"```\n{said.rstrip()}\n```"))
     draw(space["explanation"])
 
 
-def draw(explanation: object) -> None:
-    """The three kinds: the README's own table, and the text and the image of the tutorials."""
-    explanation[0].plot(PICTURES / "readme-table.svg")  # type: ignore[index]
+def draw(explanation: Any) -> None:
+    """The three kinds: the README's own table, and what the tutorials of texts and images draw first."""
+    explanation[0].plot(PICTURES / "readme-table.svg")
     with tempfile.TemporaryDirectory() as folder:
-        for kind, tutorial, rows in (("text", "reviews", 1), ("image", "digits", 8)):
-            page = shutil.copy(DOCS / "tutorials" / f"{tutorial}.md", folder)
-            space = run_page(Path(page))
-            space["explanation"][:rows].plot(PICTURES / f"readme-{kind}.svg")
+        for kind, tutorial in (("text", "reviews"), ("image", "digits")):
+            run_page(Path(shutil.copy(DOCS / "tutorials" / f"{tutorial}.md", folder)))
+            shutil.copy(Path(folder) / "pictures" / f"{tutorial}-1.svg", PICTURES / f"readme-{kind}.svg")
 
 
 def between(text: str, first: str, last: str, new: str) -> str:

@@ -48,7 +48,7 @@ def test_every_page_with_python_runs_or_is_known_not_to() -> None:
     docs = ROOT / "docs"
     run = {page for pattern in build.RUN for page in docs.glob(pattern)}
     left = {page.name: len(pages.blocks(page.read_text())) for page in docs.rglob("*.md") if page not in run}
-    # Spark needs Java (tests/scale runs it); tables.md and report-card.md have fragments for the reader's data.
+    # Spark needs Java, and tests/scale runs it; the other two have fragments for the reader's own data.
     assert {name for name, blocks in left.items() if blocks} == {"scale.md", "tables.md", "report-card.md"}
 
 

@@ -176,7 +176,7 @@ class LRP(GradientMethod):
     it the network without a final softmax.
 
     >>> net = nn.Linear(3, 1, bias=False)
-    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, -3.0, 2.0]]))
+    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, -3.0, 1.0]]))
     >>> LRP(net).explain(np.ones((1, 3)), k=1).indices.tolist()
     [[1]]
     """
