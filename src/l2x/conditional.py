@@ -58,6 +58,10 @@ class Q(ABC):
         """How many of these inputs may be asked about at a time; a black box has limits."""
         return wanted
 
+    def first_hand(self, wanted: int) -> Q:
+        """What knows best what the model says of masked inputs and may be asked about so many at once."""
+        return self
+
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
         """log q(y | x_S) of each row under each of its masks: (m, n, d) -> (m, n)."""
         m, n, d = masks.shape
@@ -195,6 +199,9 @@ class MixedQ(Q):
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         return self.surrogate.outputs(rows, mask)
+
+    def first_hand(self, wanted: int) -> Q:
+        return self.model if self.model.questions_at_once(wanted) == wanted else self.surrogate
 
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
         values = self.surrogate.log_value(rows, masks)

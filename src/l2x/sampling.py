@@ -2,6 +2,7 @@
 
     relaxed   ConcreteMax, RelaxedTopK, SoftAttention   gradient through the value: it must be differentiable
     exact     PlackettLuce, Reinforce, ExactSum         score function: the value may be any black box
+    none      Evidence                                  least squares on random subsets: any black box
 
 Each sampler has one verb, `objective(scores, k, log_value, generator, progress)`: a scalar to maximise whose
 gradient is the sampler's estimate. `log_value` maps masks (m, batch, d) to log q(y | x_S), (m, batch);
@@ -45,6 +46,8 @@ class Sampler(Registered, ABC):
 
     # Whether log_value must be differentiable in the mask.
     needs_gradient: ClassVar[bool] = False
+    # Whether log_value is to be on the scale on which evidence adds up, such as log-odds.
+    adds_evidence: ClassVar[bool] = False
 
     @abstractmethod
     def objective(
@@ -217,6 +220,39 @@ class PlackettLuce(Sampler):
         _standardise(advantage[:, :others], self.other_weight)
         # values.mean() carries the gradient of a value that still learns (joint training)
         return (advantage * log_p).mean() + values.mean() + _exploration(scores, self.explore, progress)
+
+
+@dataclass(frozen=True)
+class Evidence(Sampler):
+    """Scores that add up: Σ_{i in S} w_θ(x)_i fitted to what q says of x_S, over random subsets S of size k.
+
+    A regression learns from every feature of every subset; a sampler learns from the subsets that it prefers,
+    and of hundreds of words each is drawn too rarely to be told from filler. It takes features to speak for
+    themselves, as words do: what only counts together, such as the two factors of XOR, it cannot see.
+
+    Attributes
+    ----------
+    subsets : random subsets of each row. Only their differences count: what all of them have in common
+        cannot change the ranking
+    """
+
+    subsets: int = 4
+    adds_evidence: ClassVar[bool] = True
+
+    def objective(
+        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
+    ) -> Tensor:
+        never = scores <= NEVER
+        noise = torch.rand(
+            self.subsets, *scores.shape, generator=generator, device=scores.device
+        ).masked_fill_(never, -1.0)
+        masks = torch.zeros_like(noise).scatter_(-1, noise.topk(k).indices, 1.0) * ~never
+        found = log_value(masks).detach()
+        found = found - found.mean(dim=0)
+        explained = (scores.masked_fill(never, 0.0) * masks).sum(dim=-1)  # (subsets, batch)
+        errors = found - explained + explained.mean(dim=0)
+        # as a share of the variance, so that the learning rate means the same everywhere
+        return -errors.square().mean() / found.square().mean().clamp_min(1e-6)
 
 
 @dataclass(frozen=True)

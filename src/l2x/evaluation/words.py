@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.kinds import unit_of
-
-# scikit-learn's stop words; but negations turn what they stand beside, and may well decide.
-FILLER = ENGLISH_STOP_WORDS - {"no", "not"}
+from l2x.features.stopwords import FILLER
 
 
 def selected_words(explanation: Explanation) -> Counter[str]:
