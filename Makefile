@@ -43,13 +43,13 @@ versions: $(VENV)/.test ## mypy for newer Pythons, and bytecode by those that ar
 	@set -e; for version in 3.12 3.13 3.14; do echo "Python $$version"; $(BIN)/mypy --python-version $$version; \
 	  ! command -v python$$version >/dev/null || python$$version -m compileall -q -f src; done
 
-docs: $(VENV)/.docs ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
+docs: $(VENV)/.test ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
 	$(BIN)/python -m website $(ARGS)
 
-readme: $(VENV)/.docs ## refresh what the README shows: outputs, pictures, the table of results
+readme: $(VENV)/.test ## refresh what the README shows: outputs, pictures, the table of results
 	$(BIN)/python -m website readme
 
-notebooks: $(VENV)/.docs ## make and run the notebooks from their tutorials
+notebooks: $(VENV)/.test ## make and run the notebooks from their tutorials
 	$(BIN)/python -m website notebooks
 
 reproduce: $(VENV)/.experiments ## the paper's experiments (ARGS=... goes to `l2x reproduce`)
@@ -81,12 +81,7 @@ $(VENV)/.playground: $(VENV)/.pip pyproject.toml
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint
-	@touch $@
-
-$(VENV)/.docs: $(VENV)/.test
-	@echo "Installing what builds the site into $(VENV)"
-	@$(PIP_INSTALL) --group docs
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint --group docs
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.test

@@ -21,7 +21,7 @@ PACKAGES = {
 # Modules without an `__all__` of their own.
 PUBLIC = {
     "l2x.sampling": ["Sampler", "PlackettLuce", "ConcreteMax", "RelaxedTopK", "Reinforce", "SoftAttention",
-                     "ExactSum"],
+                     "ExactSum", "Evidence"],
     "l2x.errors": ["L2XError", "InputError", "BlackBoxError", "ArtifactError", "WriteError", "DataError",
                    "StudyError", "MissingExtraError", "NotFittedError"],
 }  # fmt: skip

@@ -234,6 +234,10 @@ class Evidence(Sampler):
     ----------
     subsets : random subsets of each row. Only their differences count: what all of them have in common
         cannot change the ranking
+
+    >>> import l2x
+    >>> l2x.Words.recipes.ours.sampler
+    Evidence(subsets=4)
     """
 
     subsets: int = 4
