@@ -59,7 +59,7 @@ class Q(ABC):
         return wanted
 
     def first_hand(self, wanted: int) -> Q:
-        """What knows best what the model says of masked inputs and may be asked about so many at once."""
+        """What knows best what the model says of masked inputs and may be asked about as many at once."""
         return self
 
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:

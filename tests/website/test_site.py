@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -125,20 +126,39 @@ def test_the_gallery_is_a_wall_of_links(site: Path) -> None:
     assert len(re.findall(r'<a href="[^"]+"><img', wall)) >= 12
 
 
-def test_search_and_pages_in_a_browser(site: Path) -> None:
+# Page, colours, width: what docs/screenshots shows.
+SHOTS = (
+    ("start", "light", 1280),
+    ("tutorials/census", "dark", 1280),
+    ("tutorials/digits", "light", 390),
+    ("mathematics", "light", 1280),
+    ("gallery", "dark", 1280),
+    ("reference/l2x", "dark", 390),
+)
+
+
+@pytest.mark.parametrize(("name", "scheme", "width"), SHOTS)
+def test_pages_fit_in_a_browser(site: Path, name: str, scheme: str, width: int) -> None:
+    """L2X_SCREENSHOTS=folder keeps pictures of them."""
+    from browser import chromium, page_of
+
+    view = {"width": width, "height": 800}
+    with chromium() as browser, page_of(browser, "file://", color_scheme=scheme, viewport=view) as page:
+        page.goto(f"file://{site}/{name}.html")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        if folder := os.environ.get("L2X_SCREENSHOTS"):
+            page.wait_for_timeout(500)
+            page.screenshot(path=Path(folder) / f"{name.replace('/', '-')}-{scheme}-{width}.png")
+
+
+def test_search_works_from_a_folder(site: Path) -> None:
     from browser import chromium, page_of, until
 
-    with chromium() as browser:
-        for options in (
-            {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
-            {"color_scheme": "light", "viewport": {"width": 390, "height": 800}},
-        ):
-            with page_of(browser, "file://", **options) as page:
-                page.goto(f"file://{site}/mathematics.html")
-                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-        with page_of(browser, "file://", viewport={"width": 1280, "height": 900}) as page:
-            page.goto(f"file://{site}/index.html")
-            page.keyboard.press("Control+k")
-            page.wait_for_timeout(500)
-            page.keyboard.type("encode-meter")
-            until(page, lambda: "report card" in page.inner_text("body").lower())
+    view = {"width": 1280, "height": 900}
+    with chromium() as browser, page_of(browser, "file://", viewport=view) as page:
+        page.goto(f"file://{site}/index.html")
+        assert "encode-meter" not in page.inner_text("body").lower()
+        page.keyboard.press("Control+k")
+        page.wait_for_timeout(500)
+        page.keyboard.type("encode-meter")
+        until(page, lambda: "encode-meter" in page.inner_text("body").lower())
