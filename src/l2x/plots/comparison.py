@@ -20,6 +20,8 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
     height = 1.3 + 0.3 * len(lines)
     title = f"What {comparison.k} of {comparison.features} features keep, and what finding them costs"
     with style():
+        from matplotlib.ticker import LogLocator
+
         figure, (left, right) = new_figure(height, columns=2, title=title)
         for y, line in enumerate(lines):
             left.hlines(y, line.kept.low, line.kept.high, color=ACCENT, linewidth=3, alpha=0.5)
@@ -36,6 +38,8 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
             right.annotate(duration(each), (each, y), (4, 0), textcoords="offset points", va="center")
         right.set_xlim(min(seconds) / 3, 30 * max(seconds))
         right.minorticks_off()
+        right.xaxis.set_major_formatter(lambda each, _: duration(each))
+        right.xaxis.set_major_locator(LogLocator(numticks=4))
         right.tick_params(axis="x", labelcolor=MUTED)
         right.set_xlabel("seconds per row", loc="left")
         remark = f"{comparison.rows:,} rows; bars: 95 % intervals; grey: as many random features."
@@ -50,10 +54,10 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
 def duration(seconds: float) -> str:
     """A time in the unit that suits it.
 
-    >>> duration(1.2), duration(0.0031), duration(4.2e-6)
-    ('1.2 s', '3.1 ms', '4.2 µs')
+    >>> duration(1.2), duration(0.0031), duration(4.2e-6), duration(470e-6)
+    ('1.2 s', '3.1 ms', '4.2 µs', '470 µs')
     """
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.2g} {unit}" if seconds / size < 100 else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds / 1e-6:.2g} µs"
+    units = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+    unit = next((unit for unit, size in units.items() if seconds >= 0.9995 * size), "µs")
+    number = seconds / units[unit]
+    return f"{number:.2g} {unit}" if number < 99.5 else f"{number:,.0f} {unit}"
