@@ -67,6 +67,9 @@ def mnist(
 
     They come from `folder` (the publisher's four files, packed or not), from the cache, or are fetched
     into it, and are checked by md5 and by count.
+
+    split : "train" or "test"
+    progress : show a bar while fetching
     """
     if split not in COUNTS:
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")

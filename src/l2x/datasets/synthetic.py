@@ -120,6 +120,10 @@ class SyntheticData:
 def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0) -> SyntheticData:
     """n rows of one of the four sets.
 
+    name, n : one of `SETS`, and how many rows
+    variant : formulas of the "code" or of the "paper"
+    seed : the same seed gives the same rows
+
     >>> data = synthetic("switch", 100, seed=1)
     >>> data.X.shape, data.k, data.truth.sum(axis=1).tolist() == [5] * 100
     ((100, 10), 5, True)
