@@ -181,7 +181,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         started = time.perf_counter()
         black_box, value, features = self._black_box(), as_value(self.value), self.features or Columns()
-        sampler = self.sampler or features.recipes.ours.sampler or PlackettLuce()
+        sampler = self.sampler or (value.fixed and features.recipes.ours.sampler) or PlackettLuce()
         check_compatible(value, sampler)
         answer = checked_answer(self.answer or features.recipes.ours.answer)
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))

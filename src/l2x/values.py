@@ -154,7 +154,13 @@ def as_value(given: Value | str) -> Value:
 
 
 def check_compatible(value: Value, sampler: Sampler) -> None:
-    """Relaxed samplers learn from the gradient through the value: a black box has none."""
+    """Relaxed samplers learn from the gradient through the value: a black box has none. Evidence is regressed
+    on a q that has learned already."""
+    if sampler.adds_evidence and not value.fixed:
+        raise InputError(
+            f"{type(sampler).__name__} does not teach q, and {type(value).__name__}() has to learn beside "
+            "the selector: use sampler=l2x.sampling.PlackettLuce(), or value='both'."
+        )
     if sampler.needs_gradient and not value.differentiable:
         raise InputError(
             f"{type(sampler).__name__} needs a gradient, and a black box has none: with "
