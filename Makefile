@@ -15,7 +15,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo playground test lint types versions docs readme notebooks reproduce bench dist clean
+.PHONY: help demo playground test lint types versions docs table readme notebooks reproduce bench dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ versions: $(VENV)/.test ## mypy for newer Pythons, and bytecode by those that ar
 
 docs: $(VENV)/.test ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
 	$(BIN)/python -m website $(ARGS)
+
+table: $(VENV)/.test ## refresh the README's table of results from the records
+	$(BIN)/python -m website table
 
 readme: $(VENV)/.test ## refresh what the README shows: outputs, pictures, the table of results
 	$(BIN)/python -m website readme

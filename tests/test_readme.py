@@ -48,7 +48,7 @@ def test_the_first_screen_has_both_commands() -> None:
 def test_the_table_is_what_the_records_say() -> None:
     from website.readme import results_table
 
-    assert results_table().strip() in README, "run: make readme"
+    assert results_table().strip() in README, "run: make table"
 
 
 def test_every_picture_and_link_exists() -> None:

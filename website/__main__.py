@@ -1,4 +1,4 @@
-"""`python -m website [FOLDER]` builds the site; `... readme` and `... notebooks` refresh what is kept."""
+"""`python -m website [FOLDER]` builds the site; `... table | readme | notebooks` refresh what is kept."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,10 @@ from website.build import build
 
 if __name__ == "__main__":
     match sys.argv[1:]:
+        case ["table"]:
+            from website.readme import refresh_table
+
+            refresh_table()
         case ["readme"]:
             from website.readme import refresh
 

@@ -1,6 +1,6 @@
 """What the README shows and nobody types: the output of its code, its pictures, and the table of results.
 
-`python -m website readme` refreshes all three; a test compares the table with the records.
+`make readme` refreshes all three, `make table` the table alone, which a test compares with the records.
 """
 
 from __future__ import annotations
@@ -25,9 +25,14 @@ METHODS = ("l2x", "paper", "taylor", "lime", "kernel_shap", "random")
 CENSUS_K = 3
 
 
+def refresh_table() -> None:
+    """Only the table: after new records, in a second."""
+    README.write_text(between(README.read_text(), "results: make table", "results", results_table().strip()))
+
+
 def refresh() -> None:
+    refresh_table()
     text = README.read_text()
-    text = between(text, "results: python -m website readme", "results", results_table().strip())
     space: dict[str, Any] = {}
     with working_folder():
         said = run_block(blocks(text)[0], space, "README.md")[0]
