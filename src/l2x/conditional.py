@@ -59,7 +59,7 @@ class Q(ABC):
         return wanted
 
     def first_hand(self, wanted: int) -> Q:
-        """What knows best what the model says of masked inputs and may be asked about so many at once."""
+        """What knows best what the model says of masked inputs and may be asked about as many at once."""
         return self
 
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
@@ -274,6 +274,12 @@ class ConditionalModel:
     """P_m(y | x_S) itself, by averaging the model over `background` rows in place of what is not selected.
 
     Exact, as the background grows, where the features are independent, as in the synthetic sets.
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 100, seed=0)
+    >>> exact = ConditionalModel(data.model, data.X)
+    >>> exact.log_q(data.X[:2], np.ones((2, 10), dtype=bool), data.model(data.X[:2])).shape
+    (2,)
     """
 
     model: Callable[[Array], Array]

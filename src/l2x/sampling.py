@@ -38,7 +38,11 @@ NEVER = -1e9
 
 
 class Sampler(Registered, ABC):
-    """How k-subsets are drawn and how the gradient comes back."""
+    """How k-subsets are drawn and how the gradient comes back.
+
+    >>> isinstance(PlackettLuce(), Sampler)
+    True
+    """
 
     # Whether log_value must be differentiable in the mask.
     needs_gradient: ClassVar[bool] = False
@@ -95,7 +99,14 @@ class Relaxed(Sampler):
 
 @dataclass(frozen=True)
 class ConcreteMax(Relaxed):
-    """The paper's relaxation, section 3.2: V_i = max_j C_i^j over k Concrete vectors C^1 ... C^k."""
+    """The paper's relaxation, section 3.2: V_i = max_j C_i^j over k Concrete vectors C^1 ... C^k.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = ConcreteMax(temperature=0.1)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     temperature: float = 0.1
 
@@ -108,7 +119,14 @@ class ConcreteMax(Relaxed):
 @dataclass(frozen=True)
 class RelaxedTopK(Relaxed):
     """k softmaxes in a row, each with the weight already given taken out (Plötz and Roth 2018;
-    Xie and Ermon 2019): sums to k and, unlike ConcreteMax, draws without replacement."""
+    Xie and Ermon 2019): sums to k and, unlike ConcreteMax, draws without replacement.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = RelaxedTopK(temperature=0.5)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     temperature: float = 0.5
 
@@ -126,7 +144,14 @@ class RelaxedTopK(Relaxed):
 @dataclass(frozen=True)
 class SoftAttention(Relaxed):
     """The deterministic alternative that section 3.2 names: every feature weighted by k · softmax(w),
-    capped at one. No noise, no discreteness."""
+    capped at one. No noise, no discreteness.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = SoftAttention()
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
         return (k * torch.softmax(scores, dim=-1)).clamp_max(1.0)
@@ -149,6 +174,12 @@ class PlackettLuce(Sampler):
         given up for all rows before the network has learned to tell rows apart.
     other_sizes, other_weight : the share of rows whose subsets have a random size instead of k, so that the
         ranking means something at every k, and how much they count
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = PlackettLuce(samples=4)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
     """
 
     samples: int = 4
@@ -203,6 +234,10 @@ class Evidence(Sampler):
     ----------
     subsets : random subsets of each row. Only their differences count: what all of them have in common
         cannot change the ranking
+
+    >>> import l2x
+    >>> l2x.Words.recipes.ours.sampler
+    Evidence(subsets=4)
     """
 
     subsets: int = 4
@@ -229,6 +264,12 @@ class ExactSum(Sampler):
     """For k = 1 the expectation itself, Σ_i softmax(scores)_i log q(y | x_i): nothing is drawn.
 
     It asks the value about every feature of a row, d times: for few features, such as sentences.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = ExactSum()
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 1, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
     """
 
     explore: tuple[float, float] = (0.03, 0.001)
@@ -247,7 +288,14 @@ class ExactSum(Sampler):
 @dataclass(frozen=True)
 class Reinforce(Sampler):
     """The score function as Williams (1992) has it: k draws with replacement, duplicates dropped, and
-    the batch mean as the baseline. Here because section 3.2 names it as the alternative."""
+    the batch mean as the baseline. Here because section 3.2 names it as the alternative.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = Reinforce(samples=2)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     samples: int = 1
 

@@ -211,7 +211,8 @@ class ToldWordSelector(nn.Module):
     def forward(self, ids: Tensor, told: Tensor) -> Tensor:
         directions = self.word(self.embedding(ids))  # (n, length, 1 + hidden)
         counts = torch.tanh(self.told(told))[:, :, None]
-        return directions[..., 0] + (directions[..., 1:] @ counts)[..., 0]
+        scores: Tensor = directions[..., 0] + (directions[..., 1:] @ counts)[..., 0]
+        return scores
 
 
 class WordSelector(ReadsFirst):
