@@ -34,7 +34,7 @@ from l2x.fitting import fit_reader, fit_selector, selector_scores
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import say
 from l2x.likelihood import Likelihood
-from l2x.networks.recipe import Answer, Options, ReadsFirst
+from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
 from l2x.sizes import ROWS as CALIBRATION_ROWS
 from l2x.sizes import Cuts, learn_cuts
@@ -71,7 +71,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         At most this many masked rows are asked of the model beyond labelling; 0 leaves "both" with the
         surrogate alone. None: as many as it answers in about three minutes, by the time of labelling; none if
         answers are brought, `fit(X, responses=...)`.
-    sampler : Sampler, default `PlackettLuce()`
+    sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
     training : TrainingPlan, default the view's own (`features.recipes.ours.plan`)
@@ -145,7 +145,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any] = {
             "value": "joint",
             "answer": "distribution",
-            "sampler": ConcreteMax(temperature=recipe.temperature),
+            "sampler": recipe.sampler or ConcreteMax(),
             "selector": dict(recipe.selector),
             "predictor": dict(recipe.predictor) | ({"divisor": k} if recipe.divide_by_k else {}),
             "training": recipe.plan,
@@ -180,10 +180,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with it; its columns are those that the model knows by name, or all
         """
         started = time.perf_counter()
-        black_box, value, sampler = self._black_box(), as_value(self.value), self.sampler or PlackettLuce()
+        black_box, value, features = self._black_box(), as_value(self.value), self.features or Columns()
+        recipe = features.recipes.ours if value.fixed else Recipe()  # joint training is the paper's affair
+        sampler = self.sampler or recipe.sampler or PlackettLuce()
         check_compatible(value, sampler)
-        features = self.features or Columns()
-        answer = checked_answer(self.answer or features.recipes.ours.answer)
+        answer = checked_answer(self.answer or recipe.answer)
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)
@@ -317,17 +318,18 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
         told = self._told(X, answers)
-        scores = np.empty((len(X), view.d), dtype=np.float32)
+        scores = torch.empty(len(X), view.d)
         device = next(self.selector_.parameters()).device
         counts: Counter[str] = Counter()
         with torch.inference_mode():
             for rows in batches(len(X), view.recipes.rows_at_once):
                 x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
                 read = [] if told is None else [told[rows].to(device)]
-                found = only_selectable(self.selector_(x, *read), view.selectable(x), never=-torch.inf)
-                scores[rows] = found.cpu().numpy()
-                counts.update(unseen(view, x))
-        explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
+                found = self.selector_(x, *read)
+                scores[rows] = only_selectable(found, view.selectable(x), never=-torch.inf)
+                if new := unseen(view, x):
+                    counts.update(new)
+        explanation = Explanation(scores.numpy(), k, view.names_, inputs=X, view=view, unseen=counts)
         if keep is None:
             return explanation
         if self.cuts_ is None:

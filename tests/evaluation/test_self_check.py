@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from dataclasses import replace
@@ -19,7 +20,8 @@ from l2x.training import Phase
 
 GOOD = Kept(0.96, 0.8, 0.78, 0.95, Estimate(0.18, 0.1, 0.26), Estimate(0.16, 0.1, 0.22))
 CHANCE = Kept(0.71, 0.7, 0.73, 0.9, Estimate(-0.02, -0.1, 0.06), Estimate(0.01, -0.1, 0.1))
-LESS = replace(GOOD, selection=0.71, complement=0.77, over_complement=Estimate(-0.06, -0.09, -0.03))
+CLOSE = replace(CHANCE, selection=0.75, over_chance=Estimate(0.03, -0.01, 0.07))
+LESS = replace(GOOD, selection=0.85, complement=0.91, over_complement=Estimate(-0.06, -0.09, -0.03))
 CHECK = SelfCheck(100, 5, 30, classes=True, varies=True, by_model=GOOD, by_q=GOOD)
 
 
@@ -54,14 +56,20 @@ def test_a_good_selection_is_said_in_a_line_and_not_warned_of() -> None:
     [
         (
             replace(CHECK, by_model=CHANCE),
-            r"not clearly better .* by the model 71 % against 73 % of the answers",
+            r"is no better than 5 random .* by the model 71 % against 73 % of the answers are kept, "
+            r"-0\.02 \[-0\.10, 0\.06\] more",
         ),
-        (replace(CHECK, by_model=None, by_q=CHANCE), r"not clearly better .* by q 71 % against 73 %"),
+        (replace(CHECK, by_model=CLOSE), r"is not clearly better .* by the model 75 % against 73 %"),
+        (replace(CHECK, by_model=None, by_q=CHANCE), r"is no better .* by q 71 % against 73 %"),
         (
             replace(CHECK, by_model=CHANCE, by_q=CHANCE),
             r"by the model .* and by q .* another value .* larger k",
         ),
-        (replace(CHECK, by_model=LESS), r"Everything but the selected .* \(77 %\) than they do \(71 %"),
+        (
+            replace(CHECK, by_model=LESS, by_q=LESS),
+            r"Everything but the selected .* by the model 91 % against 85 % and by q 91 % against 85 %",
+        ),
+        (replace(CHECK, by_model=LESS, by_q=None), r"Everything but .* than they do: by the model 91 %"),
         (replace(CHECK, varies=False), "says the same of every row: there is nothing to explain"),
         (replace(CHECK, rows=1), "too few rows to be checked: 1 held-out row"),
     ],
@@ -73,18 +81,49 @@ def test_what_is_not_good_is_one_warning(check: SelfCheck, message: str) -> None
 
 def test_the_models_word_decides_where_it_was_asked() -> None:
     assert replace(CHECK, by_q=CHANCE).warnings == []
+    assert replace(CHECK, by_q=CHANCE).finding == "better"
+    assert replace(CHECK, by_model=CHANCE).finding == "no better"
+
+
+@pytest.mark.parametrize(
+    ("more", "nearer", "finding"),
+    [
+        (Estimate(0.1, 0.02, 0.18), Estimate(0.0, -0.1, 0.1), "better"),
+        (Estimate(0.1, -0.02, 0.22), Estimate(0.1, 0.02, 0.18), "better"),
+        (Estimate(0.0, -0.02, 0.02), Estimate(0.1, 0.02, 0.18), "better"),  # as many, and nearer
+        (Estimate(-1e-17, -0.02, 0.02), Estimate(0.1, 0.02, 0.18), "better"),
+        (Estimate(-0.02, -0.1, 0.06), Estimate(0.1, 0.02, 0.18), "no better"),  # nearer, but fewer
+        (Estimate(0.1, -0.02, 0.22), Estimate(0.1, -0.02, 0.22), "undecided"),
+        (Estimate(0.0, 0.0, 0.0), Estimate(0.003, 0.002, 0.004), "undecided"),  # too little to matter
+        (Estimate(0.0, 0.0, 0.0), Estimate(0.0, 0.0, 0.0), "no better"),
+        (Estimate(0.1, 0.02, 0.18), Estimate(float("nan")), "better"),  # a file of before
+    ],
+)
+def test_better_is_clearly_more_or_no_fewer_and_clearly_nearer(
+    more: Estimate, nearer: Estimate, finding: str
+) -> None:
+    kept = replace(GOOD, over_chance=more, nearer=nearer)
+    assert kept.finding == finding
+    assert Kept.from_dict(json.loads(json.dumps(kept.to_dict()))).finding == finding
+
+
+def test_that_the_rest_keeps_more_is_a_warning_if_the_model_and_q_say_so() -> None:
+    assert replace(CHECK, by_model=LESS).warnings == []
+    assert replace(CHECK, by_q=LESS).warnings == []
+    assert "all but these 91 %" in replace(CHECK, by_model=LESS).sentence
 
 
 def test_nothing_is_concluded_from_nothing() -> None:
     for check in (replace(CHECK, rows=5), replace(CHECK, k=30), replace(CHECK, by_model=None, by_q=None)):
         assert check.warnings == []
+        assert check.finding is None
         assert check.sentence.startswith("not checked: ")
 
 
 def test_differences_are_paired() -> None:
     estimate = _paired(np.tile([0.0, 1.0], 50))
     assert estimate.value == 0.5
-    assert 0.4 < estimate.low < 0.45
+    assert estimate.low == pytest.approx(0.5 - 1.645 * 0.0503, abs=1e-3)
     assert _paired(np.ones(10)) == Estimate(1.0, 1.0, 1.0)
 
 
@@ -94,7 +133,7 @@ def test_fit_checks_itself(fitted: l2x.Explainer, tmp_path: Path, capsys: pytest
     for kept in (check.by_model, check.by_q):
         assert kept.selection > 0.9
         assert kept.random < 0.8
-        assert kept.beats_chance
+        assert kept.finding == "better"
     assert check.by_model.one_subset == check.by_model.selection  # the model looks at one column
     assert check.warnings == []
     loaded = l2x.load(fitted.save(tmp_path / "a.l2x"))
@@ -110,7 +149,7 @@ def test_a_selection_at_chance_is_warned_of(table: np.ndarray) -> None:
     plan = l2x.TrainingPlan(Phase(50, 5e-3), Phase(2, 1e-2), evaluations=2, progress=False)
     explainer = l2x.Explainer(last, k=2, value="surrogate", selector=FirstColumns(), training=plan)
     (message,) = warned(explainer, table)
-    assert "The selection is not clearly better than 2 random features: by the model" in message
+    assert "The selection is no better than 2 random features: by the model" in message
     assert explainer.check_.by_model.selection < explainer.check_.by_model.random
 
 
@@ -119,6 +158,18 @@ def test_a_model_that_says_the_same_of_every_row(table: np.ndarray) -> None:
     for same in (lambda X: np.tile([0.3, 0.7], (len(X), 1)), lambda X: np.ones(len(X))):
         (message,) = warned(l2x.Explainer(same, k=1, training=plan), table)
         assert "says the same of every row" in message
+
+
+def test_held_out_rows_of_a_single_label(table: np.ndarray) -> None:
+    """As of a rare class: labels that do not differ have no R²."""
+
+    plan = l2x.TrainingPlan(Phase(2, 1e-2), Phase(2, 1e-2), evaluations=1, progress=False)
+    explainer = l2x.Explainer(one_column, k=1, value="surrogate", training=plan)
+    rare = np.arange(len(table)) == 0  # which this seed does not hold out
+    responses = np.stack([~rare, rare], axis=1).astype(float)
+    explainer.fit(table, responses=responses)
+    assert explainer.check_.classes
+    assert np.isfinite(explainer.check_.by_q.nearer.value)
 
 
 def test_answers_that_were_brought_and_models_that_may_not_be_asked(table: np.ndarray) -> None:

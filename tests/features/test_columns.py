@@ -202,6 +202,7 @@ def test_a_column_of_gaps_only_is_never_selected(
         return one_column(X[["a", "b"]].to_numpy())
 
     fitted = l2x.Explainer(model, k=3, training=tiny.with_steps(value=5, selector=5)).fit(frame)
+    assert fitted.check_.sentence == "not checked: every feature is selected"
     for explainer in (fitted, l2x.load(fitted.save(tmp_path / "a.l2x"))):
         assert (explainer.explain(frame).mask.sum(axis=0)[3:] == 0).all()
         filled = frame.assign(d=1.0)  # nobody knows what a value there means
@@ -217,3 +218,25 @@ def test_a_group_of_gaps_only_is_never_selected() -> None:
     assert mixed.selectable(mixed.encode(frame)).tolist() == [[True, False]] * 2
     with pytest.raises(l2x.InputError, match="Every cell of the table is missing"):
         l2x.Columns().fit(frame[["b", "c"]])
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_of_every_type_and_layout_are_read_alike() -> None:
+    whole = np.random.default_rng(0).integers(-20, 20, size=(40, 3)).astype(np.float64)
+    view = l2x.Columns().fit(whole)
+    expected = view.encode(whole)
+    reversed_twice = whole[::-1].copy()[::-1]
+    locked = whole.copy()
+    locked.flags.writeable = False
+    given = [np.asfortranarray(whole), reversed_twice, locked, whole.astype(">f8"), whole.astype(np.int32)]
+    given += [whole.astype(kind) for kind in (np.float16, np.float32, np.longdouble)]
+    for table in given:
+        encoded = view.encode(view.check(table))
+        assert encoded.is_contiguous()
+        assert torch.equal(encoded, expected)
+    assert np.array_equal(locked, whole)
+
+
+def test_large_numbers_whose_sum_is_infinite_are_finite() -> None:
+    table = np.full((8, 2), 1e308)
+    assert l2x.Columns().fit(np.eye(2)).encode(table).tolist() == [[10.0, 10.0]] * 8

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import l2x
-from l2x.features.view import View, as_tensor, checked_k
+from l2x.features.view import View, as_tensor, checked_k, shared_tensor
 
 VIEW = l2x.Columns().fit(np.eye(4))
 
@@ -40,6 +40,16 @@ def test_tensors_are_contiguous_float32() -> None:
     assert tensor.dtype == torch.float32
     assert tensor.is_contiguous()
     assert tensor.tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.filterwarnings("error")  # torch's, of arrays that may not be written to
+def test_a_tensor_shares_an_arrays_memory_where_it_can() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    assert shared_tensor(array).data_ptr() == array.ctypes.data
+    for given in (array[::-1], array[:, ::-1], array.T, array[:0]):
+        assert np.array_equal(shared_tensor(given).numpy(), given)
+    array.flags.writeable = False
+    assert shared_tensor(array).tolist() == array.tolist()
 
 
 def test_views_are_found_by_name() -> None:

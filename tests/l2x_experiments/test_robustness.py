@@ -11,7 +11,14 @@ from sklearn.linear_model import LogisticRegression
 from toy_models import people
 
 from l2x_experiments import robustness, robustness_report
-from l2x_experiments.robustness import Problem, doubted, doubted_by_q, true_finding
+from l2x_experiments.robustness import (
+    Problem,
+    doubted,
+    doubted_by_q,
+    rest_keeps_more,
+    rest_truly_keeps_more,
+    true_finding,
+)
 from l2x_experiments.runner import run
 
 
@@ -30,12 +37,14 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robustness_report, "PROBLEMS", problems)
     monkeypatch.setattr(robustness, "adult", lambda **_: None)
     records = run(robustness.experiment(quick=True, seeds=1), tmp_path, progress=False)
-    assert len(records) == 6
+    assert len(records) == len(problems) * len(robustness.METHODS)
     for record in records:
         assert record["check"]["rows"] == (20 if record["problem"] == "people" else 90)
         assert 0 <= record["random"] <= 1
         assert np.isclose(record["advantage"]["value"], record["selection"] - record["random"])
         assert true_finding(record) in robustness_report.FINDINGS
+        by_model = record["check"]["by_model"]
+        assert (by_model is None) == (record["method"] == "answers out of order")
     page = robustness_report.report(records).write(tmp_path).read_text()
     assert "truly no better than chance" in page
     assert (tmp_path / "robustness.md").exists()
@@ -56,11 +65,17 @@ def test_findings() -> None:
         kept |= {"over_chance": estimate, "over_complement": {"value": 0.1, "low": 0.0, "high": 0.2}}
         check = {"rows": 50, "k": 2, "features": 9, "classes": True, "varies": True}
         advantage = {"value": value, "low": low, "high": 1.0}
-        return {"advantage": advantage, "check": check | {"by_model": kept, "by_q": None}}
+        check |= {"by_model": kept, "by_q": None}
+        kept_truly = {"selection": 0.8, "complement": 0.7}
+        return {"method": "default", "advantage": advantage, "check": check} | kept_truly
 
     assert true_finding(record(0.2, 0.1, 0.2)) == "better"
     assert true_finding(record(0.2, -0.1, 0.2)) == "close"
     assert true_finding(record(0.0, -0.1, 0.2)) == "no better"
+    assert true_finding(record(0.2, 0.1, 0.2) | {"method": robustness.OUT_OF_ORDER}) == "nothing to find"
     assert doubted(record(0.2, 0.1, 0.05))
     assert not doubted(record(0.2, 0.1, 0.2))
     assert not doubted_by_q(record(0.2, 0.1, 0.05))
+    assert not rest_keeps_more(record(0.2, 0.1, 0.2))
+    assert not rest_truly_keeps_more(record(0.2, 0.1, 0.2))
+    assert rest_truly_keeps_more(record(0.2, 0.1, 0.2) | {"complement": 0.9})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,6 +46,15 @@ class Estimate:
     def to_dict(self) -> dict[str, float | None]:
         """For JSON, which has neither NaN nor infinity: value, low and high, each a number or None."""
         return {name: float(x) if np.isfinite(x) else None for name, x in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, float | None]) -> Estimate:
+        """The inverse of `to_dict`; what was not finite is NaN.
+
+        >>> Estimate.from_dict({"value": 0.5, "low": None, "high": None})
+        Estimate(value=0.5, low=nan, high=nan)
+        """
+        return cls(**{name: float("nan") if x is None else x for name, x in saved.items()})
 
 
 class Bootstrap:

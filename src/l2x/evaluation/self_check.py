@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ import torch
 from l2x.conditional import FittedQ, MixedQ, ModelQ, NetworkQ
 from l2x.data import TrainingRows
 from l2x.errors import BlackBoxError
-from l2x.evaluation.agreement import losses, masked_answers
+from l2x.evaluation.agreement import distances, losses, masked_answers
 from l2x.evaluation.bootstrap import Estimate
 from l2x.evaluation.chance import random_selections
 from l2x.explanation import Explanation, own_names
@@ -35,12 +35,17 @@ QUESTIONS = 3 + DRAWS  # for each row
 CHECK_SECONDS = 10.0
 # Below this nothing is concluded.
 FEWEST_ROWS = 10
-# One-sided 90 %: a selection at chance is let through one time in ten.
-CONFIDENCE = 1.2816
+# One-sided 95 %: a selection at chance is let through one time in twenty.
+CONFIDENCE = 1.6449
+# In shares of rows, probability or R²: an advantage that matters, and beyond what a q shows that has learned
+# nothing.
+MARGIN = 0.01
+UNKNOWN = Estimate(float("nan"))
 # Rows that the search for one subset for all may put through q in all, and at least for each subset.
 SEARCH_ROWS, SEARCH_LEAST, SEARCH_MOST = 100_000, 20, 300
 
 Guess = Callable[[Array], Array]
+Finding = Literal["better", "undecided", "no better"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,12 @@ class Kept:
     """How much of the model's answers each selection keeps: the share of rows with the same class, or R².
 
     one_subset : None where features have no meaning across rows, such as the words of texts
-    over_chance, over_complement : what the selection keeps more, with an 80 % interval
+    over_chance : what the selection keeps more than random features
+    over_complement : how much nearer the answers stay than with all other features, in probability (total
+        variation), which a few rows tell better than whether the class is the same; or in R²
+    nearer : how much nearer they stay than with random features, likewise; NaN in files of before
+
+    All are paired over rows; low and high are the ends of one-sided 95 % intervals.
     """
 
     selection: float
@@ -57,14 +67,19 @@ class Kept:
     one_subset: float | None
     over_chance: Estimate
     over_complement: Estimate
+    nearer: Estimate = UNKNOWN
 
     @property
-    def beats_chance(self) -> bool:
-        return self.over_chance.low > 0
+    def finding(self) -> Finding:
+        """Better than chance: clearly more answers are kept, or no fewer, and they stay clearly nearer."""
+        more = round(self.over_chance.value, 9)  # the rounding of means is not to decide
+        if self.over_chance.low > MARGIN or (more >= 0 and self.nearer.low > MARGIN):
+            return "better"
+        return "undecided" if more > 0 or (more == 0 and self.nearer.value > 0) else "no better"
 
     @property
     def complement_keeps_more(self) -> bool:
-        return self.over_complement.high < 0
+        return self.complement > self.selection and self.over_complement.high < 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python, for JSON."""
@@ -73,7 +88,7 @@ class Kept:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         values: dict[str, Any] = {
-            name: Estimate(**v) if isinstance(v, Mapping) else v for name, v in saved.items()
+            name: Estimate.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
         }
         return cls(**values)
 
@@ -85,7 +100,7 @@ class SelfCheck:
     Attributes
     ----------
     rows : held-out rows that it rests on
-    k, features : how many features of how many were selected
+    k, features : how many features were selected, of how many that a row has at most
     classes : the measure is the share of rows with the same class; R² of the answers otherwise
     varies : whether the model's answers to training rows differ at all
     by_model : None where the model was not asked: answers were brought, `queries=0`, or it failed
@@ -103,7 +118,7 @@ class SelfCheck:
     @property
     def checked(self) -> bool:
         """Whether there were enough rows, and something to select, to conclude anything."""
-        return self.varies and self.rows >= FEWEST_ROWS and self.k < self.features
+        return self.varies and self.rows >= FEWEST_ROWS and self.features > self.k
 
     @property
     def sentence(self) -> str:
@@ -132,39 +147,52 @@ class SelfCheck:
         if not self.checked:
             few = f"The explainer learned from too few rows to be checked: {self._reason}. Fit on more."
             return [few] if self.rows < 2 else []
-        # The model's word decides, where it was asked: a q that was trained for a short time, or on few rows,
-        # is in doubt far too often (results/robustness.md). It is said beside the model's.
-        judges = {"the model": self.by_model, "q": self.by_q}
-        doubtful = {name: kept for name, kept in judges.items() if kept and not kept.beats_chance}
-        if "the model" in doubtful or (doubtful and self.by_model is None):
+        # The model's word decides, where it was asked: q's is one about itself. It is said beside it.
+        judges = {name: kept for name, kept in (("the model", self.by_model), ("q", self.by_q)) if kept}
+        if self.finding in ("no better", "undecided"):
+            doubtful = {name: kept for name, kept in judges.items() if kept.finding != "better"}
             return [self._chance_warning(doubtful)]
-        if self.by_model and self.by_model.complement_keeps_more:
-            kept, rest = self._text(self.by_model.selection), self._text(self.by_model.complement)
-            return [
-                f"Everything but the selected features keeps more of the model's answers ({rest}) than they "
-                f"do ({kept}, {self.rows:,} held-out rows): the answers do not hang on {self.k} features, or "
-                "inputs with the rest removed are strange to the model. Try a larger k, or another removal "
-                "of the view."
-            ]
+        if judges and all(kept.complement_keeps_more for kept in judges.values()):
+            return [self._complement_warning(judges)]
         return []
+
+    @property
+    def finding(self) -> Finding | None:
+        """Whether the selection is better than chance, by the model, or by q where the model was not asked;
+        None where it could not be checked."""
+        kept = self.by_model or self.by_q
+        return kept.finding if kept and self.checked else None
 
     def _chance_warning(self, doubtful: Mapping[str, Kept]) -> str:
         figures = " and ".join(
-            f"by {name} {self._text(kept.selection)} against {self._text(kept.random)}"
+            f"by {name} {self._text(kept.selection)} against {self._text(kept.random)} of the answers are "
+            f"kept, {kept.over_chance.text(2)} more"
             for name, kept in doubtful.items()
         )
         advice = "another value (value='model', 'surrogate'), another removal of the view"
+        verdict = "is not clearly" if self.finding == "undecided" else "is no"
         return (
-            f"The selection is not clearly better than {self.k} random features: {figures} of the answers "
-            f"are kept ({self.rows:,} held-out rows). Do not rely on these explanations. Try {advice}, a "
-            "larger k, or more rows."
+            f"The selection {verdict} better than {self.k} random features: {figures} "
+            f"({self.rows:,} held-out rows). Do not rely on these explanations. Try {advice}, a larger k, or "
+            "more rows."
+        )
+
+    def _complement_warning(self, judges: Mapping[str, Kept]) -> str:
+        figures = " and ".join(
+            f"by {name} {self._text(kept.complement)} against {self._text(kept.selection)}"
+            for name, kept in judges.items()
+        )
+        return (
+            f"Everything but the selected features keeps more of the model's answers than they do: {figures} "
+            f"({self.rows:,} held-out rows). The answers do not hang on {self.k} features, or inputs with "
+            "the rest removed are strange to the model. Try a larger k, or another removal of the view."
         )
 
     @property
     def _reason(self) -> str:
         if not self.varies:
             return "the model says the same of every row"
-        if self.k == self.features:
+        if self.features <= self.k:
             return "every feature is selected"
         if self.rows < FEWEST_ROWS:
             return f"{self.rows} held-out row{'s' * (self.rows != 1)}"
@@ -188,24 +216,34 @@ class SelfCheck:
 def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: float) -> SelfCheck:
     """Check a fitted explainer on the rows of X, checked by its view, that were held out; the model is asked
     that many questions at most."""
-    view, q, seed = explainer.features_, explainer.q_, explainer.seed
+    view, q = explainer.features_, explainer.q_
     number, ask_model = _affordable_rows(data, questions)
     held = data.held[torch.arange(number)]
     raw = view.take(X, held.numbers)
     answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
-    classes = not isinstance(q.likelihood, Gaussian) and len(set(answers.argmax(axis=1).tolist())) > 1
+    # Where every row has the same class, what is kept is seen in the probabilities, if these differ at all.
+    several = len(set(answers.argmax(axis=1).tolist())) > 1
+    alike = not several and (not number or np.ptp(answers, axis=0).max() == 0)
+    classes = not isinstance(q.likelihood, Gaussian) and (several or alike)
     target = torch.cat([data.train.target, data.held.target]).cpu().numpy()  # one row cannot vary
     varies = bool(np.ptp(target, axis=0).max() > 1e-6)
-    check = SelfCheck(number, data.k, view.d, classes, varies)
+    selectable = selectable_units(view, raw) if number else None
+    allowed = np.ones((number, view.d), dtype=bool) if selectable is None else selectable
+    features = view.d if selectable is None else int(selectable.sum(axis=1).max())
+    check = SelfCheck(number, data.k, features, classes, varies)
     if not check.checked:
         return check
     told = answers if explainer.sees_answer else None
     explanation = explainer.explain_quietly(raw, answers=told)
-    masks = _masks(explainer, explanation, raw, data, seed)
+    masks = _masks(explainer, explanation, allowed, data)
 
     def measure(guess: Guess) -> Kept:
-        return _kept({name: np.mean([losses(guess(m), answers, classes=classes) for m in some], axis=0)
-                      for name, some in masks.items()})  # fmt: skip
+        lost, away = {}, {}
+        for name, some in masks.items():
+            guesses = [guess(mask) for mask in some]
+            lost[name] = np.mean([losses(each, answers, classes=classes) for each in guesses], axis=0)
+            away[name] = np.mean([distances(each, answers) for each in guesses], axis=0)
+        return _kept(lost, away if classes else lost)
 
     if ask_model:
         try:
@@ -228,12 +266,11 @@ def _affordable_rows(data: TrainingRows, questions: float) -> tuple[int, bool]:
 
 
 def _masks(
-    explainer: Explainer, explanation: Explanation, raw: Any, data: TrainingRows, seed: int
+    explainer: Explainer, explanation: Explanation, allowed: Array, data: TrainingRows
 ) -> dict[str, list[Array]]:
-    """By name, the selections to compare; of random ones several."""
-    own, view = explanation.mask, explainer.features_
-    selectable = selectable_units(view, raw)
-    allowed = np.ones_like(own) if selectable is None else selectable
+    """By name, the selections to compare, among the features (n, d) that are allowed; of random ones
+    several."""
+    own, seed = explanation.mask, explainer.seed
     masks = {
         "selection": [own],
         "complement": [allowed & ~own],
@@ -269,21 +306,21 @@ def _one_subset(q: FittedQ, own: Array, data: TrainingRows) -> Array:
     return np.isin(np.arange(d), chosen)
 
 
-def _kept(lost: Mapping[str, Array]) -> Kept:
-    """From what each selection loses of the answers, row by row."""
+def _kept(lost: Mapping[str, Array], away: Mapping[str, Array]) -> Kept:
+    """From what each selection loses of the answers, and how far it is from them, row by row."""
     shares = {name: float(1 - rows.mean()) for name, rows in lost.items()}
-    own = lost["selection"]
     return Kept(
         shares["selection"],
         shares["complement"],
         shares["random"],
         shares.get("one_subset"),
-        over_chance=_paired(lost["random"] - own),
-        over_complement=_paired(lost["complement"] - own),
+        over_chance=_paired(lost["random"] - lost["selection"]),
+        over_complement=_paired(away["complement"] - away["selection"]),
+        nearer=_paired(away["random"] - away["selection"]),
     )
 
 
 def _paired(differences: Array) -> Estimate:
-    """The mean of (n,) differences with its 80 % interval."""
+    """The mean of (n,) differences, between the ends of its one-sided 95 % intervals."""
     mean, error = float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
     return Estimate(mean, mean - CONFIDENCE * error, mean + CONFIDENCE * error)

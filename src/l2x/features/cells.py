@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import torch
+from torch import Tensor
 
 from l2x.errors import InputError
 from l2x.features.categories import UNSEEN, Levels, arrow_cells, can_be_levels
 from l2x.features.frames import frame_of, is_categorical, not_taken, replaced
+from l2x.features.view import shared_tensor
 from l2x.foundations.arrays import Array
 
 # More categories than this, all distinct: an identifier.
 IDENTIFIERS = 100
+# Of other types - integers, half and extended precision, bytes in the other order - a copy is made.
+READ_BY_TORCH = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,8 @@ class Cells:
     def numbers(self, X: Any, *, first_row: int = 0) -> Array:
         """(n, d) floats; NaN only where a column may miss. Errors count rows from `first_row`."""
         matrix = self._of_array(X) if isinstance(X, np.ndarray) else self._of_frame(X, first_row)
-        if np.isfinite(matrix.sum()):  # then every cell is: the usual case, without an array of booleans
+        # A finite sum, then every cell is: the usual case, without an array of booleans.
+        if math.isfinite(shared_tensor(matrix).sum()):
             return matrix
         bad = ~np.isfinite(matrix)
         bad[:, self.gaps] &= ~np.isnan(matrix[:, self.gaps])
@@ -61,6 +69,12 @@ class Cells:
         elif np.isnan(cell):
             hint += " If the model takes missing values: features=l2x.Columns(missing='allow')."
         raise InputError(f"Row {first_row + row}, column '{self.names[column]}' is {cell}: {hint}")
+
+    @cached_property
+    def kept(self) -> tuple[Tensor, Tensor]:
+        """The categorical columns, and how many categories of each have a vector of their own."""
+        kept = [levels.kept for levels in self.levels.values()]
+        return torch.tensor([*self.levels], dtype=torch.long), torch.tensor(kept, dtype=torch.float64)
 
     def table(self, X: Any, matrix: Array) -> Any:
         """The inverse of `numbers`: a table of the library of X; unseen categories come out missing."""
@@ -103,7 +117,7 @@ class Cells:
         return frame_of(columns, X)
 
     def _of_array(self, X: Array) -> Array:
-        matrix = X if X.dtype.kind == "f" else X.astype(np.float64)
+        matrix = X if X.dtype in READ_BY_TORCH else X.astype(np.float64)
         if self.levels:
             matrix = matrix.astype(np.float64)
             for c in self.levels:
@@ -115,23 +129,28 @@ class Cells:
             # The streamed case: whole columns at once are several times faster than cell by cell.
             return np.stack([column.to_numpy() for column in X.columns]).T
         frame = nw.from_native(X, eager_only=True)
-        schema = list(frame.schema.items())
-        for c, (name, dtype) in enumerate(schema):
-            if c not in self.levels and is_categorical(name, dtype):
-                row, cell = first_text(frame[:, c])
+        columns = list(frame.iter_columns())  # frame[name] is a row where names are integers
+        # Not of categories, which a frame's schema would have: pandas looks at every cell for that.
+        types = {c: column.dtype for c, column in enumerate(columns) if c not in self.levels}
+        for c, dtype in types.items():
+            if is_categorical(columns[c].name, dtype):
+                row, cell = first_text(columns[c])
                 raise InputError(
-                    f"Row {first_row + row}, column '{name}' is {cell!r}, but the training rows had numbers "
-                    "there."
+                    f"Row {first_row + row}, column '{columns[c].name}' is {cell!r}, but the training rows "
+                    "had numbers there."
                 )
-        if not self.levels and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for _, dtype in schema):
+        if not self.levels and all(dtype in (nw.Float64, nw.Float32, nw.Int64) for dtype in types.values()):
             try:
                 return np.asarray(frame.to_numpy(), dtype=np.float64)
             except (TypeError, ValueError):  # a nullable type with a missing cell: column by column
                 pass
-        matrix = np.empty((len(frame), len(schema)))
-        for c, column in enumerate(frame.iter_columns()):  # frame[name] is a row where names are integers
-            known = c in self.levels
-            matrix[:, c] = self._codes(column, c) if known else column.cast(nw.Float64).to_numpy()
+        matrix = np.empty((len(frame), len(columns)))
+        for c, column in enumerate(columns):
+            if c in self.levels:
+                matrix[:, c] = self._codes(column, c)
+            else:
+                numbers = column if types[c] == nw.Float64 else column.cast(nw.Float64)
+                matrix[:, c] = numbers.to_numpy()
         return matrix
 
     def _codes(self, column: Any, c: int) -> Array:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ from l2x.features.categories import Levels
 from l2x.features.cells import Cells
 from l2x.features.frames import column_index, is_categorical, native
 from l2x.features.scaling import Scaling, quantiles
-from l2x.features.view import View, as_tensor
+from l2x.features.view import View, shared_tensor
 from l2x.foundations.arrays import Array
 from l2x.networks.columns import RECIPES, ColumnPredictor, ColumnSelector
 from l2x.networks.recipe import Networks, Recipes
@@ -103,7 +104,7 @@ class Columns(View):
         rows = min(len(matrix), QUANTILE_ROWS, max(FEWEST_QUANTILE_ROWS, QUANTILE_CELLS // columns))
         sample = matrix[rng.choice(len(matrix), rows, replace=False)]
         self.scaling_ = Scaling.of(matrix, sample, categorical=list(self.levels_))
-        numbers = self._standard(sample)[:, self._numeric()]
+        numbers = self._standard(torch.from_numpy(sample)).numpy()[:, self._numeric()]
         bins = self._affordable_bins(columns)
         self._set_edges(quantiles(numbers, np.linspace(0, 1, bins + 1)))
         if self.d >= MANY:
@@ -116,8 +117,11 @@ class Columns(View):
         return self
 
     def check(self, X: Any) -> Any:
+        # The streamed case, and a row at a time, without the time that narwhals takes.
         if isinstance(X, pa.Table) and X.column_names == self.column_names_:
-            return X  # the streamed case, without the time that narwhals takes
+            return X
+        if isinstance(X, pd.DataFrame) and X.columns.tolist() == self.column_names_:
+            return X
         X = native(X)
         if not isinstance(X, np.ndarray) and (self.has_names_ or self._has_my_names(X)):
             return self._in_order(X)
@@ -133,7 +137,11 @@ class Columns(View):
             start, stop, step = rows.indices(len(X))
             if step == 1:
                 return X.slice(start, max(0, stop - start))
-        return X[rows] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[rows].to_native()
+        if isinstance(X, np.ndarray):
+            return X[rows]
+        if isinstance(rows, slice) and rows.indices(len(X)) == (0, len(X), 1):
+            return X  # frames take their time to copy a row
+        return nw.from_native(X, eager_only=True)[rows].to_native()
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
         """(n, columns): standardised numbers, codes of categories (UNSEEN for new ones), NaN for gaps."""
@@ -141,7 +149,8 @@ class Columns(View):
 
     def encode_numbers(self, matrix: Array) -> Tensor:
         """What `encode` makes of the `numbers` of a table."""
-        return as_tensor(self._standard(matrix))
+        standard = self._standard(shared_tensor(matrix))
+        return standard.to(torch.float32, memory_format=torch.contiguous_format)
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         masked: Tensor = self.masked_.to(x.device)(x, mask)
@@ -198,7 +207,8 @@ class Columns(View):
             "gaps": self.cells_.gaps,
             "empty": self.empty_columns_,
         }
-        return learned, vars(self.scaling_) | {"background": self.background_, "edges": self.edges_}
+        scaling = {name: getattr(self.scaling_, name) for name in ("mean", "centre", "scale")}
+        return learned, scaling | {"background": self.background_, "edges": self.edges_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         self._check_options()
@@ -254,14 +264,12 @@ class Columns(View):
         if self.missing not in ("auto", "allow", "error"):
             raise InputError(f"missing is {self.missing!r}; choose 'auto', 'allow' or 'error'.")
 
-    def _standard(self, matrix: Array) -> Array:
+    def _standard(self, matrix: Tensor) -> Tensor:
         standard = self.scaling_.standard(matrix) if self.standardize else matrix
         if not self.levels_:
             return standard
-        standard = standard.copy()
-        for c, levels in self.levels_.items():  # rare categories share the code after the kept ones
-            standard[:, c] = np.minimum(matrix[:, c], levels.kept)
-        return standard
+        columns, kept = self.cells_.kept  # rare categories share the code after the kept ones
+        return standard.index_copy(1, columns, matrix.index_select(1, columns).minimum(kept))
 
     def _set_edges(self, edges: Array) -> None:
         """Quantiles of each numeric column, (bins + 1, columns), and what networks read with them."""

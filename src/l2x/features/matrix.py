@@ -31,7 +31,7 @@ def has_distances(view: View) -> bool:
 
 def unseen(view: View, x: Tensor) -> dict[str, int]:
     """Per column, how many encoded rows have a category that the training rows did not have."""
-    if not isinstance(view, Columns):
+    if not isinstance(view, Columns) or not view.levels_:
         return {}
-    counts = {view.column_names_[c]: int((x[:, c] == UNSEEN).sum()) for c in view.levels_}
-    return {name: count for name, count in counts.items() if count}
+    counts = (x[:, [*view.levels_]] == UNSEEN).sum(dim=0).tolist()
+    return {view.column_names_[c]: count for c, count in zip(view.levels_, counts, strict=True) if count}

@@ -116,3 +116,11 @@ def checked_k(view: View, k: Any) -> int:
 
 def as_tensor(array: Array) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+
+
+def shared_tensor(array: Array) -> Tensor:
+    """The same numbers, of the same type, without a copy where torch can do without: it takes no negative
+    steps, and warns of arrays that may not be written to."""
+    if not array.flags.writeable or min(array.strides) < 0:
+        array = array.copy()
+    return torch.from_numpy(array)
