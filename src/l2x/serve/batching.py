@@ -87,7 +87,7 @@ class Batcher(Generic[Content, Result]):
         return result
 
     def admit(self, rows: int) -> None:
-        """Raises 503 where too much waits for a job of so many rows to be taken."""
+        """Raises 503 where too much waits for a job of that many rows to be taken."""
         wait = self._rows * self._seconds_per_row
         if self._rows and (self._rows + rows > self._queue or wait > self._promise / 2):
             raise overloaded(wait)

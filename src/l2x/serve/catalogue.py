@@ -73,7 +73,7 @@ class Slot:
             found = _signature(self.path)
         except OSError:
             return  # being replaced, or gone: what is loaded stays
-        if found == self._seen:
+        if found == self._seen or not self.path.is_file():  # a pipe would keep its reader waiting for ever
             return
         self._seen = found
         try:
