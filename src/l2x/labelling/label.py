@@ -65,6 +65,7 @@ def label(
     The answers, as they are on disk.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> def model(X):
     ...     return np.full((len(X), 2), 0.5)
     >>> with tempfile.TemporaryDirectory() as folder:
