@@ -15,7 +15,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo playground test lint types reproduce bench dist clean
+.PHONY: help demo playground test lint types versions docs table readme notebooks reproduce bench dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,22 @@ lint: $(VENV)/.test ## ruff check, ruff format --check, import contracts
 
 types: $(VENV)/.test ## mypy, strict
 	$(BIN)/mypy
+
+versions: $(VENV)/.test ## mypy for newer Pythons, and bytecode by those that are installed
+	@set -e; for version in 3.12 3.13 3.14; do echo "Python $$version"; $(BIN)/mypy --python-version $$version; \
+	  ! command -v python$$version >/dev/null || python$$version -m compileall -q -f src; done
+
+docs: $(VENV)/.test ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
+	$(BIN)/python -m website $(ARGS)
+
+table: $(VENV)/.test ## refresh the README's table of results from the records
+	$(BIN)/python -m website table
+
+readme: $(VENV)/.test ## refresh what the README shows: outputs, pictures, the table of results
+	$(BIN)/python -m website readme
+
+notebooks: $(VENV)/.test ## make and run the notebooks from their tutorials
+	$(BIN)/python -m website notebooks
 
 reproduce: $(VENV)/.experiments ## the paper's experiments (ARGS=... goes to `l2x reproduce`)
 	$(BIN)/l2x reproduce $(ARGS)
@@ -68,7 +84,7 @@ $(VENV)/.playground: $(VENV)/.pip pyproject.toml
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and what its tests need into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint --group docs
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.test

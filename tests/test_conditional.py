@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from toy_models import one_column
 
 import l2x
 from l2x import conditional
-from l2x.conditional import ConditionalModel, FittedQ, ModelQ, NetworkQ
+from l2x.conditional import ConditionalModel, FittedQ, MixedQ, ModelQ, NetworkQ
 from l2x.data import Rows
 from l2x.likelihood import Categorical
 
@@ -78,3 +80,11 @@ def test_the_conditional_model_averages_over_its_background(monkeypatch: pytest.
     assert values[4] == pytest.approx((answers[4] * np.log(p)).sum())
     monkeypatch.setattr(conditional, "CONDITIONAL_BATCH", 120)
     assert np.allclose(exact.log_q(X, MASK, answers), values)
+
+
+def test_a_reader_learns_from_the_model_where_it_may_be_asked_often_enough() -> None:
+    surrogate = NetworkQ(torch.nn.Linear(1, 2), Categorical(2))
+    for limit, first_hand in ((math.inf, ModelQ), (100, ModelQ), (99, NetworkQ), (0, NetworkQ)):
+        model = ModelQ(None, Categorical(2), np.random.default_rng(0), limit=limit)
+        assert isinstance(MixedQ(surrogate, model, 0.5).first_hand(100), first_hand)
+    assert surrogate.first_hand(100) is surrogate

@@ -20,6 +20,7 @@ ELSEWHERE = {
     "serve/settings.py": "tests/cli/test_serve.py",
     "export/graph.py": "export/test_file.py",
     "plots/bars.py": "test_figures.py",
+    "plots/comparison.py": "tests/test_comparison.py",
     "plots/highlights.py": "test_texts.py",
     "plots/labels.py": "test_figures.py",
     "plots/lines.py": "test_figures.py",

@@ -77,3 +77,11 @@ def test_answers_survive_the_way_to_outputs_and_back(likelihood: Likelihood) -> 
 def test_both_are_found_by_name() -> None:
     assert Likelihood.by_name("Categorical") is Categorical
     assert Likelihood.by_name("Gaussian") is Gaussian
+
+
+def test_evidence_of_a_class_is_its_log_odds() -> None:
+    odds = torch.tensor([-3.0, 0.0, 5.0])
+    log_p = torch.nn.functional.logsigmoid(odds)
+    torch.testing.assert_close(Categorical(2).evidence(log_p), odds, rtol=1e-4, atol=1e-4)
+    assert Categorical(2).evidence(torch.zeros(1)).isfinite().all()  # a certain answer
+    assert Gaussian((0.0,), (1.0,)).evidence(odds).equal(odds)

@@ -15,7 +15,7 @@ from l2x.conditional import MixedQ, ModelQ, NetworkQ, Q
 from l2x.data import Rows
 from l2x.likelihood import Categorical
 from l2x.training import Phase
-from l2x.values import Ingredients, Surrogate, Value, as_value
+from l2x.values import Both, Ingredients, Joint, Surrogate, Value, as_value, check_compatible
 
 PLAN = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)
 
@@ -170,3 +170,9 @@ def test_fit_says_what_it_asked_and_why(table: np.ndarray, capsys: pytest.Captur
     said = " ".join(capsys.readouterr().err.split())
     assert "asked the model about 600 rows and" in said
     assert "masked ones (at most 600: queries=600)" in said
+
+
+def test_evidence_wants_a_q_that_has_learned() -> None:
+    with pytest.raises(l2x.InputError, match=r"Evidence does not teach q, and Joint\(\) has to learn"):
+        check_compatible(Joint(), l2x.sampling.Evidence())
+    check_compatible(Both(), l2x.sampling.Evidence())

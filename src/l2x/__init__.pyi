@@ -9,6 +9,7 @@ from . import study as study
 from ._version import __version__ as __version__
 from .artifact import load as load
 from .blackbox import as_black_box as as_black_box
+from .comparison import compare as compare
 from .endpoint import Endpoint as Endpoint
 from .errors import L2XError as L2XError
 from .evaluation.choose_k import choose_k as choose_k

@@ -94,6 +94,27 @@ def load(
 
     `model` is only needed to score or to fit again; `selector` and `predictor` if they were your own modules.
     A view, value or sampler of your own is found by its name, once its module is imported.
+
+    Parameters
+    ----------
+    path : the file
+    model : the model that it explains, only needed to score or to fit again
+    selector, predictor : your own torch modules, if it was fitted with such
+    device : "auto", "cpu", "cuda", ...
+
+    Returns
+    -------
+    The fitted `Explainer`.
+
+    Raises
+    ------
+    ArtifactError
+        If the file is truncated, edited, of a newer format, or no explainer at all.
+
+    >>> load("missing.l2x")
+    Traceback (most recent call last):
+        ...
+    l2x.errors.ArtifactError: Cannot read 'missing.l2x': No such file or directory.
     """
     return read(path).explainer(model=model, selector=selector, predictor=predictor, device=device)
 

@@ -131,6 +131,22 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     """Wrap anything that predicts: a callable, a scikit-learn style estimator, a torch module,
     a LightGBM or XGBoost booster, an `.onnx` file, the address of a model (`https://...`, see `Endpoint`).
 
+    Parameters
+    ----------
+    model : what predicts
+    task : "classification" or "regression", where the model does not say it itself
+    logits : its outputs are logits, as those of many torch modules are
+
+    Returns
+    -------
+    A `BlackBox`: inputs in, probabilities (n, classes) or means (n, outputs) out; it counts the `rows` it was
+    asked about.
+
+    Raises
+    ------
+    InputError
+        If it is nothing that predicts.
+
     >>> black_box = as_black_box(lambda X: np.full((len(X), 2), 0.5))
     >>> black_box(np.zeros((3, 4))).shape, black_box.rows
     ((3, 2), 3)

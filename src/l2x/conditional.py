@@ -58,6 +58,10 @@ class Q(ABC):
         """How many of these inputs may be asked about at a time; a black box has limits."""
         return wanted
 
+    def first_hand(self, wanted: int) -> Q:
+        """What knows best what the model says of masked inputs and may be asked about as many at once."""
+        return self
+
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
         """log q(y | x_S) of each row under each of its masks: (m, n, d) -> (m, n)."""
         m, n, d = masks.shape
@@ -196,6 +200,9 @@ class MixedQ(Q):
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         return self.surrogate.outputs(rows, mask)
 
+    def first_hand(self, wanted: int) -> Q:
+        return self.model if self.model.questions_at_once(wanted) == wanted else self.surrogate
+
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
         values = self.surrogate.log_value(rows, masks)
         asked = self.model.rows_within_limit(masks)
@@ -267,6 +274,12 @@ class ConditionalModel:
     """P_m(y | x_S) itself, by averaging the model over `background` rows in place of what is not selected.
 
     Exact, as the background grows, where the features are independent, as in the synthetic sets.
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 100, seed=0)
+    >>> exact = ConditionalModel(data.model, data.X)
+    >>> exact.log_q(data.X[:2], np.ones((2, 10), dtype=bool), data.model(data.X[:2])).shape
+    (2,)
     """
 
     model: Callable[[Array], Array]

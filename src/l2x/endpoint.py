@@ -55,6 +55,9 @@ class Endpoint:
         obeyed
     token_variable : the environment variable whose value is sent as a bearer token, if it is set. It is read
         with every request, and never kept or shown
+
+    >>> Endpoint("https://models.example/v1/models/churn", in_flight=16).name
+    'https://models.example/v1/models/churn'
     """
 
     url: str

@@ -23,11 +23,19 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 
 class L2XError(Exception):
-    """The root: `except l2x.L2XError` catches every deliberate error."""
+    """The root: `except l2x.L2XError` catches every deliberate error.
+
+    >>> issubclass(InputError, L2XError)
+    True
+    """
 
 
 class InputError(L2XError, ValueError):
-    """The data, k, or an option cannot be used; the message says what was given and what to do."""
+    """The data, k, or an option cannot be used; the message says what was given and what to do.
+
+    >>> issubclass(InputError, ValueError)
+    True
+    """
 
 
 class BlackBoxError(L2XError, RuntimeError):
@@ -35,6 +43,9 @@ class BlackBoxError(L2XError, RuntimeError):
 
     `answers` holds what it had answered of the first rows, and the next `fit` of the same explainer on the
     same rows asks only about the rest; `l2x.label` and `fit(..., journal=)` keep answers on disk.
+
+    >>> issubclass(BlackBoxError, RuntimeError)
+    True
     """
 
     answers: np.ndarray[Any, Any] | None = None
@@ -42,27 +53,53 @@ class BlackBoxError(L2XError, RuntimeError):
 
 
 class ArtifactError(L2XError, OSError):
-    """A saved explainer is truncated, edited, or of a newer format."""
+    """A saved explainer is truncated, edited, or of a newer format.
+
+    >>> issubclass(ArtifactError, OSError)
+    True
+    """
 
 
 class WriteError(ArtifactError):
-    """A file cannot be written; what was there before is unchanged."""
+    """A file cannot be written; what was there before is unchanged.
+
+    >>> issubclass(WriteError, ArtifactError)
+    True
+    """
 
 
 class DataError(L2XError, OSError):
-    """A data set is not in the cache and cannot be fetched, or its checksum is wrong."""
+    """A data set is not in the cache and cannot be fetched, or its checksum is wrong.
+
+    >>> issubclass(DataError, OSError)
+    True
+    """
 
 
 class StudyError(L2XError):
-    """A study cannot take this answer: it is closed, or another one stands already."""
+    """A study cannot take this answer: it is closed, or another one stands already.
+
+    >>> issubclass(StudyError, L2XError)
+    True
+    """
 
 
 class MissingExtraError(L2XError, ImportError):
-    """A package of an optional extra is not installed."""
+    """A package of an optional extra is not installed.
+
+    >>> require("nowhere", extra="plots")
+    Traceback (most recent call last):
+        ...
+    l2x.errors.MissingExtraError: This needs the package 'nowhere'; install it with: pip install 'l2x[plots]'
+    """
 
 
 class NotFittedError(L2XError, SklearnNotFittedError):  # type: ignore[misc]
-    """`explain` was called before `fit`."""
+    """`explain` was called before `fit`.
+
+    >>> issubclass(NotFittedError, SklearnNotFittedError)
+    True
+    """
 
 
 def require(module: str, *, extra: str) -> ModuleType:

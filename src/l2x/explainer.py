@@ -34,7 +34,7 @@ from l2x.fitting import fit_reader, fit_selector, selector_scores
 from l2x.foundations.arrays import Array, batches
 from l2x.foundations.progress import say
 from l2x.likelihood import Likelihood
-from l2x.networks.recipe import Answer, Options, ReadsFirst
+from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
 from l2x.sizes import ROWS as CALIBRATION_ROWS
 from l2x.sizes import Cuts, learn_cuts
@@ -71,7 +71,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         At most this many masked rows are asked of the model beyond labelling; 0 leaves "both" with the
         surrogate alone. None: as many as it answers in about three minutes, by the time of labelling; none if
         answers are brought, `fit(X, responses=...)`.
-    sampler : Sampler, default `PlackettLuce()`
+    sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
     training : TrainingPlan, default the view's own (`features.recipes.ours.plan`)
@@ -145,7 +145,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any] = {
             "value": "joint",
             "answer": "distribution",
-            "sampler": ConcreteMax(temperature=recipe.temperature),
+            "sampler": recipe.sampler or ConcreteMax(),
             "selector": dict(recipe.selector),
             "predictor": dict(recipe.predictor) | ({"divisor": k} if recipe.divide_by_k else {}),
             "training": recipe.plan,
@@ -180,10 +180,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with it; its columns are those that the model knows by name, or all
         """
         started = time.perf_counter()
-        black_box, value, sampler = self._black_box(), as_value(self.value), self.sampler or PlackettLuce()
+        black_box, value, features = self._black_box(), as_value(self.value), self.features or Columns()
+        recipe = features.recipes.ours if value.fixed else Recipe()  # joint training is the paper's affair
+        sampler = self.sampler or recipe.sampler or PlackettLuce()
         check_compatible(value, sampler)
-        features = self.features or Columns()
-        answer = checked_answer(self.answer or features.recipes.ours.answer)
+        answer = checked_answer(self.answer or recipe.answer)
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)

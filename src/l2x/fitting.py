@@ -126,6 +126,7 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     if not isinstance(selector, ReadsFirst):
         return
     reader, likelihood, d = selector.reader, q.likelihood, data.view.d
+    q = q.first_hand(len(data.held))
     held_masks = _mostly_large(len(data.held), d, run.generator)
     held = replace(data.held, target=_said(q, data.held, held_masks))
 
@@ -174,7 +175,8 @@ def fit_selector(
 
     def value_of(q: Q, rows: Rows, masks: Tensor) -> Tensor:
         target = likelihood.most_likely(rows.target) if answer == "class" else rows.target
-        return q.log_value(replace(rows, target=target), masks)
+        value = q.log_value(replace(rows, target=target), masks)
+        return likelihood.evidence(value) if sampler.adds_evidence else value
 
     def objective(index: Tensor, progress: float) -> Tensor:
         rows = train[index]

@@ -39,6 +39,10 @@ class Likelihood(Registered, ABC):
         """A black box's own answers as if a predictor had given them."""
 
     @abstractmethod
+    def evidence(self, log_value: Tensor) -> Tensor:
+        """log q(y | x_S) on the scale on which independent evidence adds up."""
+
+    @abstractmethod
     def told(self, target: Tensor) -> Tensor:
         """What a selector that is told the model's answer reads of it."""
 
@@ -73,6 +77,10 @@ class Categorical(Likelihood):
     def from_targets(self, target: Tensor) -> Tensor:
         # A model that is certain and wrong must not weigh infinitely: floor at one in a million.
         return target.clamp_min(1e-6).log()
+
+    def evidence(self, log_value: Tensor) -> Tensor:
+        certain = log_value.clamp(max=-1e-6)
+        return certain - torch.log(-torch.expm1(certain))  # log-odds
 
     def told(self, target: Tensor) -> Tensor:
         return target.clamp_min(1e-3).log()  # certainty as a number of moderate size
@@ -118,6 +126,9 @@ class Gaussian(Likelihood):
 
     def from_targets(self, target: Tensor) -> Tensor:
         return target
+
+    def evidence(self, log_value: Tensor) -> Tensor:
+        return log_value
 
     def told(self, target: Tensor) -> Tensor:
         return target

@@ -2,6 +2,7 @@
 
     relaxed   ConcreteMax, RelaxedTopK, SoftAttention   gradient through the value: it must be differentiable
     exact     PlackettLuce, Reinforce, ExactSum         score function: the value may be any black box
+    none      Evidence                                  least squares on random subsets: any black box
 
 Each sampler has one verb, `objective(scores, k, log_value, generator, progress)`: a scalar to maximise whose
 gradient is the sampler's estimate. `log_value` maps masks (m, batch, d) to log q(y | x_S), (m, batch);
@@ -37,10 +38,16 @@ NEVER = -1e9
 
 
 class Sampler(Registered, ABC):
-    """How k-subsets are drawn and how the gradient comes back."""
+    """How k-subsets are drawn and how the gradient comes back.
+
+    >>> isinstance(PlackettLuce(), Sampler)
+    True
+    """
 
     # Whether log_value must be differentiable in the mask.
     needs_gradient: ClassVar[bool] = False
+    # Whether log_value is to be on the scale on which evidence adds up, such as log-odds.
+    adds_evidence: ClassVar[bool] = False
 
     @abstractmethod
     def objective(
@@ -92,7 +99,14 @@ class Relaxed(Sampler):
 
 @dataclass(frozen=True)
 class ConcreteMax(Relaxed):
-    """The paper's relaxation, section 3.2: V_i = max_j C_i^j over k Concrete vectors C^1 ... C^k."""
+    """The paper's relaxation, section 3.2: V_i = max_j C_i^j over k Concrete vectors C^1 ... C^k.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = ConcreteMax(temperature=0.1)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     temperature: float = 0.1
 
@@ -105,7 +119,14 @@ class ConcreteMax(Relaxed):
 @dataclass(frozen=True)
 class RelaxedTopK(Relaxed):
     """k softmaxes in a row, each with the weight already given taken out (Plötz and Roth 2018;
-    Xie and Ermon 2019): sums to k and, unlike ConcreteMax, draws without replacement."""
+    Xie and Ermon 2019): sums to k and, unlike ConcreteMax, draws without replacement.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = RelaxedTopK(temperature=0.5)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     temperature: float = 0.5
 
@@ -123,7 +144,14 @@ class RelaxedTopK(Relaxed):
 @dataclass(frozen=True)
 class SoftAttention(Relaxed):
     """The deterministic alternative that section 3.2 names: every feature weighted by k · softmax(w),
-    capped at one. No noise, no discreteness."""
+    capped at one. No noise, no discreteness.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = SoftAttention()
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
         return (k * torch.softmax(scores, dim=-1)).clamp_max(1.0)
@@ -146,6 +174,12 @@ class PlackettLuce(Sampler):
         given up for all rows before the network has learned to tell rows apart.
     other_sizes, other_weight : the share of rows whose subsets have a random size instead of k, so that the
         ranking means something at every k, and how much they count
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = PlackettLuce(samples=4)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
     """
 
     samples: int = 4
@@ -189,10 +223,53 @@ class PlackettLuce(Sampler):
 
 
 @dataclass(frozen=True)
+class Evidence(Sampler):
+    """Scores that add up: Σ_{i in S} w_θ(x)_i fitted to what q says of x_S, over random subsets S of size k.
+
+    A regression learns from every feature of every subset; a sampler learns from the subsets that it prefers,
+    and of hundreds of words each is drawn too rarely to be told from filler. It takes features to speak for
+    themselves, as words do: what only counts together, such as the two factors of XOR, it cannot see.
+
+    Attributes
+    ----------
+    subsets : random subsets of each row. Only their differences count: what all of them have in common
+        cannot change the ranking
+
+    >>> import l2x
+    >>> l2x.Words.recipes.ours.sampler
+    Evidence(subsets=4)
+    """
+
+    subsets: int = 4
+    adds_evidence: ClassVar[bool] = True
+
+    def objective(
+        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
+    ) -> Tensor:
+        never = scores <= NEVER
+        noise = torch.rand(
+            self.subsets, *scores.shape, generator=generator, device=scores.device
+        ).masked_fill_(never, -1.0)
+        masks = torch.zeros_like(noise).scatter_(-1, noise.topk(k).indices, 1.0) * ~never
+        found = log_value(masks).detach()
+        found = found - found.mean(dim=0)
+        explained = (scores.masked_fill(never, 0.0) * masks).sum(dim=-1)  # (subsets, batch)
+        errors = found - explained + explained.mean(dim=0)
+        # as a share of the variance, so that the learning rate means the same everywhere
+        return -errors.square().mean() / found.square().mean().clamp_min(1e-6)
+
+
+@dataclass(frozen=True)
 class ExactSum(Sampler):
     """For k = 1 the expectation itself, Σ_i softmax(scores)_i log q(y | x_i): nothing is drawn.
 
     It asks the value about every feature of a row, d times: for few features, such as sentences.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = ExactSum()
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 1, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
     """
 
     explore: tuple[float, float] = (0.03, 0.001)
@@ -211,7 +288,14 @@ class ExactSum(Sampler):
 @dataclass(frozen=True)
 class Reinforce(Sampler):
     """The score function as Williams (1992) has it: k draws with replacement, duplicates dropped, and
-    the batch mean as the baseline. Here because section 3.2 names it as the alternative."""
+    the batch mean as the baseline. Here because section 3.2 names it as the alternative.
+
+    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
+    >>> sampler = Reinforce(samples=2)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
+    torch.Size([])
+    """
 
     samples: int = 1
 

@@ -45,6 +45,9 @@ class Phase:
         or the "last", whatever held-out rows say
     l2 : weight of the sum of squares of all matrices and filters in what is minimised, as Keras has it; those
         that a module lists as `without_l2` are left alone
+
+    >>> Phase(200, 1e-3, batch_size=64).steps
+    200
     """
 
     steps: int
@@ -80,6 +83,10 @@ class TrainingPlan:
     threads : torch's threads on the processor while training; None leaves them as they are. One, because
         networks of this size gain little from a second and lose much when the machine is not idle
         (measured on 2 busy cores: 7.5 s with one thread, 185 s with two)
+
+    >>> plan = TrainingPlan().with_steps(value=200, selector=100)
+    >>> plan.value.steps, plan.selector.steps
+    (200, 100)
     """
 
     value: Phase = Phase(4000, 3e-3, averaging=0.995, patience=6)

@@ -61,7 +61,11 @@ class Value(Registered, ABC):
 @dataclass(frozen=True)
 class Surrogate(Value):
     """q(y | x_S, S) fitted on random subsets, then frozen: not trained to encode the answer. It sees S, to
-    tell an absent feature from zero."""
+    tell an absent feature from zero.
+
+    >>> as_value("surrogate") == Surrogate()
+    True
+    """
 
     def build(self, given: Ingredients) -> NetworkQ:
         return NetworkQ(given.build_predictor(True), given.likelihood)
@@ -73,7 +77,11 @@ class Surrogate(Value):
 
 @dataclass(frozen=True)
 class Model(Value):
-    """The black box itself on inputs with the rest removed: exactly what post-hoc accuracy measures."""
+    """The black box itself on inputs with the rest removed: exactly what post-hoc accuracy measures.
+
+    >>> as_value("model") == Model()
+    True
+    """
 
     differentiable: ClassVar[bool] = False
     asks_model: ClassVar[bool] = True
@@ -92,6 +100,9 @@ class Both(Value):
     two were measured, each was convinced nearly as well as by its own selections (docs/method.md).
 
     weight : of the model, between 0 (the surrogate alone) and 1
+
+    >>> Both(weight=0.8)
+    Both(weight=0.8)
     """
 
     weight: float = 0.5
@@ -112,7 +123,11 @@ class Both(Value):
 
 @dataclass(frozen=True)
 class Joint(Value):
-    """The paper's variational family (section 3.1), trained together with the selector. It sees x̃_S alone."""
+    """The paper's variational family (section 3.1), trained together with the selector. It sees x̃_S alone.
+
+    >>> as_value("joint") == Joint()
+    True
+    """
 
     fixed: ClassVar[bool] = False
 
@@ -139,7 +154,13 @@ def as_value(given: Value | str) -> Value:
 
 
 def check_compatible(value: Value, sampler: Sampler) -> None:
-    """Relaxed samplers learn from the gradient through the value: a black box has none."""
+    """Relaxed samplers learn from the gradient through the value: a black box has none. Evidence is regressed
+    on a q that has learned already."""
+    if sampler.adds_evidence and not value.fixed:
+        raise InputError(
+            f"{type(sampler).__name__} does not teach q, and {type(value).__name__}() has to learn beside "
+            "the selector: use sampler=l2x.sampling.PlackettLuce(), or value='both'."
+        )
     if sampler.needs_gradient and not value.differentiable:
         raise InputError(
             f"{type(sampler).__name__} needs a gradient, and a black box has none: with "

@@ -53,7 +53,7 @@ def ours(**options: Any) -> Learn:
         # With k = 1 the sum over all subsets is affordable, and has no noise.
         sampler = l2x.sampling.ExactSum() if setting.k == 1 else None
         explainer = l2x.Explainer(
-            setting.black_box, setting.k, features=setting.features, sampler=sampler,
+            setting.black_box, setting.k, features=setting.our_features or setting.features, sampler=sampler,
             training=setting.plans.ours, seed=seed, **options,
         )  # fmt: skip
         return explainer.fit(setting.train)

@@ -28,7 +28,7 @@ from l2x_experiments.records import Record, Records
 from l2x_experiments.runner import Experiment, Job
 
 PROBLEMS: tuple[Problem, ...] = ("words", "sentences")
-METHODS = ("l2x", "paper", "taylor", "random")
+METHODS = ("l2x-told", "l2x", "paper", "taylor", "random")
 RATERS, QUICK_RATERS = 5, 2
 QUICK_ITEMS = 60
 

@@ -33,7 +33,8 @@ KEPT: dict[Problem, str] = {"words": "ten words", "sentences": "one sentence"}
 NETWORKS: dict[Problem, str] = {"words": "word network", "sentences": "hierarchical LSTM"}
 _ABOUT_WORDS = (
     "Of each method's first seed, frequent ones first. Filler: how many of them are in scikit-learn's list "
-    "of English stop words, without no and not; the mean over seeds."
+    "of English stop words, without no and not; the mean over seeds. Ours has Words(stop_words='english'), "
+    "which never selects those; the other methods may select any word."
 )
 OWN = (("l2x-told", "ours, told the answer"), ("l2x", "ours"), ("paper", "the paper's recipe"))
 SHOWN = ("l2x-told", "l2x", "paper", "taylor")

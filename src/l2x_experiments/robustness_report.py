@@ -53,7 +53,7 @@ def report(records: Records) -> Report:
     page.add(
         "How often it warns",
         table=rates(records),
-        caption="Goals: 90 % or more of the truly no better ones, 10 % or less of the truly better ones.",
+        caption="Goals: at least 90 % of those truly no better, at most 10 % of the truly better ones.",
     )
     page.add(
         "How often it warns that all but the selection keeps more",

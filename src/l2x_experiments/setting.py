@@ -58,7 +58,9 @@ class Setting:
     test: Any  # and are measured on these
     plans: Plans
     features: View | None = None  # None leaves it to the contender, whose default is columns
-    # For the paper's recipe and for its text's own settings, where they have another view than ours.
+    # For ours, for the paper's recipe and for its text's own settings, where they have another view than the
+    # contenders that do not learn.
+    our_features: View | None = None
     paper_features: View | None = None
     letter_features: View | None = None
     model: Any = None  # the network or the trees in the black box, for contenders that look inside

@@ -232,3 +232,36 @@ def test_texts_and_explanations_belong_together(explainer: l2x.Explainer, pipeli
     texts, _ = corpus(5, seed=3)
     with pytest.raises(l2x.InputError, match="X has 3 rows, the explanation has 5"):
         l2x.evaluation.posthoc_accuracy(pipeline, texts[:3], explainer.explain(texts))
+
+
+def test_stop_words_are_read_but_never_selected() -> None:
+    texts = ["The film is not good", "This is a very good film"]
+    view = l2x.Words(length=6, stop_words="english").fit(texts)
+    assert view.selectable(view.encode(texts)).tolist()[0] == [False, True, False, True, True, False]
+    assert view.for_model(texts, np.ones((2, 6), dtype=bool)) == texts
+    own = l2x.Words(length=6, stop_words=["Film", "good"], lowercase=False).fit([*texts, "Film"])
+    assert own.selectable(own.encode([*texts, "Film"])).tolist()[1:] == [
+        [True, True, True, True, False, False],
+        [False] * 6,
+    ]
+
+
+@pytest.mark.parametrize("words", ["german", 5, [1, 2]])
+def test_stop_words_are_a_list_or_english(words: Any) -> None:
+    with pytest.raises(l2x.InputError, match=r"stop_words is .*; choose 'english', or give a list of words"):
+        l2x.Words(stop_words=words).fit(TEXTS)
+
+
+def test_stop_words_travel_with_the_artifact(tmp_path: Path) -> None:
+    phase = Phase(2, 1e-2, batch_size=16)
+    plan = l2x.TrainingPlan(phase, phase, evaluations=1, progress=False)
+    texts = ["The film is not good", "This is a very bad film"] * 20
+    view = l2x.Words(length=6, stop_words=["film", "is"])
+    fitted = l2x.Explainer(
+        lambda texts: np.array([[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]),
+        2, features=view, training=plan,
+    ).fit(texts)  # fmt: skip
+    loaded = l2x.load(fitted.save(tmp_path / "e.l2x"))
+    chosen = loaded.explain(texts)
+    assert not {"film", "is"} & {word.lower() for row in chosen.names for word in row}
+    assert np.array_equal(chosen.indices, fitted.explain(texts).indices)

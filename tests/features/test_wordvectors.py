@@ -14,6 +14,7 @@ from sklearn.base import clone
 import l2x
 from l2x.features.texts import TextView
 from l2x.features.wordvectors import vectors_of
+from l2x.networks.words import WordEmbedding
 from l2x.training import Phase
 
 WORDS = ["good", "film", "zebra"]
@@ -58,11 +59,14 @@ def test_the_embeddings_of_both_networks_begin_with_them(view: TextView) -> None
     good, bad = (fitted.vocabulary_.index(word) for word in ("good", "bad"))
     networks = fitted.networks(2)
     for network in (networks.predictor(), networks.selector(), networks.selector(paper=True)):
-        (embedding,) = (m for m in network.modules() if isinstance(m, torch.nn.Embedding))
-        gain = next(m.gain for m in network.modules() if hasattr(m, "gain"))
-        assert torch.allclose(embedding.weight[good] * gain, torch.tensor([0.0, 1.0, 2.0]), atol=1e-6)
-        assert 0 < embedding.weight[bad].abs().max() * gain <= 0.05
-        assert not embedding.weight[0].any()
+        embeddings = [m for m in network.modules() if isinstance(m, WordEmbedding)]
+        assert embeddings
+        for embedding in embeddings:
+            weight = embedding.vectors.weight
+            expected = torch.tensor([0.0, 1.0, 2.0])
+            assert torch.allclose(weight[good] * embedding.gain, expected, atol=1e-6)
+            assert 0 < weight[bad].abs().max() * embedding.gain <= 0.05
+            assert not weight[0].any()
     with pytest.raises(l2x.InputError, match="3 dimensions"):
         networks.predictor(width=7)
 
@@ -85,7 +89,6 @@ def test_a_file_holds_what_the_networks_made_of_them_and_nothing_else(view: Text
     held = {name: array.shape for name, array in load_file(path).items() if "vectors" in name}
     assert {name.partition(".")[0] for name in held} == {"selector", "predictor"}
     assert set(held.values()) == {(len(explainer.features_.vocabulary_), 3)}
-    assert len(held) == 2
     assert b"w4999" not in path.read_bytes()
     loaded = l2x.load(path)
     assert np.array_equal(loaded.explain(TEXTS).scores, explainer.explain(TEXTS).scores)

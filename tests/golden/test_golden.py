@@ -50,7 +50,8 @@ def test_the_report_cards_are_those_recorded() -> None:
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.l2x")), ids=lambda path: path.stem)
 def test_an_explainer_saved_by_an_earlier_version_loads(path: Path) -> None:
-    """Saved by version 0.0.1, format 1; its explanations then stand beside it."""
+    """Saved by version 0.0.1, format 1 (words: format 3, their selector is a new one); its explanations then
+    stand beside it."""
     explainer = l2x.load(path)
     X = cases.problems()[path.stem.partition("-")[0]][1]
     expected = json.loads(path.with_suffix(".json").read_text())

@@ -86,3 +86,15 @@ def test_reading_rows_is_masking_them_first(columns: int) -> None:
     assert torch.equal(predictor.read(x, relaxed), dense)
     assert torch.autograd.grad(predictor.read(x, relaxed).sum(), relaxed)[0].any()
     assert sorted(predictor.state_dict()) == sorted(ColumnPredictor(columns, 3).state_dict())
+
+
+@pytest.mark.parametrize("prior", [True, False])
+@pytest.mark.parametrize("gaps", [None, [0]])
+def test_a_frozen_selector_gives_the_same_scores_to_the_bit(prior: bool, gaps: list[int] | None) -> None:
+    inputs = None if gaps is None else TableInput([0, 1], gaps, [(2, 3)])
+    selector = ColumnSelector(3, prior=prior, inputs=inputs, activation="relu" if prior else "silu")
+    for weights in selector.parameters():
+        nn.init.normal_(weights)
+    x = torch.tensor([[0.5, -1.0, 1.0], [torch.nan if gaps else 2.0, 3.0, 2.0]])
+    with torch.inference_mode():
+        torch.testing.assert_close(selector.frozen()(x), selector(x), rtol=0, atol=0)

@@ -8,6 +8,7 @@ from torch import nn
 from l2x.networks import columns, patches, sentences, words
 from l2x.networks.patches import PatchPredictor, PatchSelector
 from l2x.networks.recipe import Recipe, Recipes
+from l2x.sampling import ConcreteMax
 from l2x.training import TrainingPlan
 
 RECIPES: dict[str, Recipes] = {
@@ -40,11 +41,11 @@ def test_networks_take_the_options_of_every_recipe(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", RECIPES)
-def test_to_the_letter_is_rmsprop_at_a_thousandth_and_a_temperature_of_a_tenth(kind: str) -> None:
+def test_to_the_letter_is_rmsprop_at_a_thousandth_and_the_usual_temperature(kind: str) -> None:
     letter = RECIPES[kind].letter
     phase = letter.plan.selector
     assert (phase.optimizer, phase.learning_rate, phase.schedule) == ("rmsprop", 1e-3, "constant")
-    assert (letter.temperature, letter.divide_by_k, phase.choose, phase.l2) == (0.1, False, "best", 0.0)
+    assert (letter.sampler, letter.divide_by_k, phase.choose, phase.l2) == (None, False, "best", 0.0)
     normalised = [
         m for network in build(kind, letter) for m in network.modules() if "Norm" in type(m).__name__
     ]
@@ -58,7 +59,7 @@ def test_as_its_authors_ran_it(kind: str) -> None:
     selector, predictor = build(kind, paper)
     assert any("Norm" in type(m).__name__ for m in predictor.modules()) != text
     assert not any("Norm" in type(m).__name__ for m in selector.modules())
-    assert (paper.temperature, paper.divide_by_k) == ((0.5, True) if text else (0.1, False))
+    assert (paper.sampler, paper.divide_by_k) == ((ConcreteMax(0.5), True) if text else (None, False))
     assert (paper.plan.selector.choose, paper.plan.selector.learning_rate) == ("last", 1e-3)
 
 

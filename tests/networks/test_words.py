@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 import l2x
 from l2x.networks.words import (
@@ -153,10 +153,17 @@ def test_the_papers_selector_reads_each_text_by_itself() -> None:
     assert not together[ids == PAD].any()
 
 
+def word_weights(selector: nn.Module) -> torch.Tensor:
+    """Those that begin at zero."""
+    told = selector.words if isinstance(selector, WordSelector) else selector
+    assert isinstance(told, ToldWordSelector)
+    return told.word.weight
+
+
 def test_all_words_begin_with_the_same_score_and_padding_does_not_change_it() -> None:
     ids, selector = texts(), WordSelector(VOCABULARY, 3, width=4, filters=5, hidden=6)
     assert len(selector(ids)[ids != PAD].unique()) == 1
-    torch.nn.init.normal_(selector.score.weight)
+    torch.nn.init.normal_(word_weights(selector))
     scores = selector(ids)
     assert scores.shape == ids.shape
     assert len(scores[ids != PAD].unique()) > 1
@@ -169,7 +176,7 @@ def test_a_selector_that_is_told_the_answer_scores_words_by_it() -> None:
     selector = word_selector(VOCABULARY, 3, told=3, width=4, hidden=6)
     assert isinstance(selector, ToldWordSelector)
     assert len(selector(ids, told)[ids != PAD].unique()) == 1
-    torch.nn.init.normal_(selector.score.weight)
+    torch.nn.init.normal_(word_weights(selector))
     scores = selector(ids, told)
     assert not torch.allclose(scores, selector(ids, -told))
     longer = selector(padded(ids, 4), told)[:, :7]
@@ -191,10 +198,10 @@ def test_the_papers_selector_on_request() -> None:
 def test_chunks_change_nothing(assert_chunks_change_nothing: Callable[..., None]) -> None:
     ids, mask = texts(), torch.randint(0, 2, (5, 7)).float()
     selector = WordSelector(VOCABULARY, 3, width=4, filters=5, hidden=6)
-    torch.nn.init.normal_(selector.score.weight)
+    torch.nn.init.normal_(word_weights(selector))
     assert_chunks_change_nothing(selector, ids)
     assert_chunks_change_nothing(PaperWordSelector(VOCABULARY, width=4, filters=20), ids)
     assert_chunks_change_nothing(WordPredictor(VOCABULARY, 3, **FEW), ids, mask)
     told = word_selector(VOCABULARY, 3, told=3, width=4, hidden=6)
-    torch.nn.init.normal_(told.score.weight)
+    torch.nn.init.normal_(word_weights(told))
     assert_chunks_change_nothing(told, ids, torch.randn(5, 3))

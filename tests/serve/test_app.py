@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 import l2x
 from l2x.serve.app import create_app
-from l2x.serve.gate import JsonLines
+from l2x.serve.logs import JsonLines
 from l2x.serve.settings import Settings
 
 

@@ -146,3 +146,39 @@ def test_work_that_loses_a_result_is_an_error_not_a_shift() -> None:
         made.close()
 
     asyncio.run(main())
+
+
+def test_a_lone_small_job_is_done_at_once_and_what_comes_with_it_shares_the_next_batch() -> None:
+    sizes: list[int] = []
+
+    async def main() -> None:
+        made = batcher(inline=100, watch=lambda waiting, batch: sizes.append(batch))
+        for number in range(3):
+            assert await made.submit(number, 1) == number * number
+            await asyncio.sleep(0)
+        assert sizes == [1, 1, 1]
+        assert await asyncio.gather(*(made.submit(n, 1) for n in range(6))) == squares(range(6))
+        assert sizes[3:] == [1, 5]
+        await asyncio.sleep(0)
+        assert await asyncio.gather(*(made.submit(n, 1) for n in range(6))) == squares(range(6))
+        assert sizes[5:] == [6]  # it has seen that they come together
+        made.close()
+
+    asyncio.run(main())
+
+
+def test_a_job_that_fails_at_once_leaves_the_next_one_as_it_was() -> None:
+    def work(contents: Sequence[int]) -> list[int]:
+        if -1 in contents:
+            raise ValueError("bad")
+        return squares(contents)
+
+    async def main() -> None:
+        made = batcher(work, inline=100)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="bad"):
+                await made.submit(-1, 1)
+            assert await made.submit(3, 1) == 9
+        made.close()
+
+    asyncio.run(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import threading
 import time
@@ -63,16 +64,24 @@ def test_a_new_file_is_swapped_in_and_a_broken_one_refused(
         replace(path, file_of("words"))  # explains something else
         look()
         assert slot.served is old
+        for broken in (b"", b"PK", bytes(10_000)):
+            path.write_bytes(broken)
+            look()
+            assert slot.served is old
         path.unlink()
         look()
         assert slot.served is old
+        os.mkfifo(path)
+        look()
+        assert slot.served is old
+        path.unlink()
         replace(path, new)
         look()
     assert slot.served is not old
     assert slot.served.artifact.checksum == l2x.artifact.read(new).checksum
-    assert [record.message for record in caplog.records] == ["reload refused"] * 2 + ["reloaded"]
+    assert [record.message for record in caplog.records] == ["reload refused"] * 5 + ["reloaded"]
     text = metrics.text().decode()
-    assert 'l2x_reloads_total{explainer="it",outcome="refused"} 2.0' in text
+    assert 'l2x_reloads_total{explainer="it",outcome="refused"} 5.0' in text
     assert 'l2x_reloads_total{explainer="it",outcome="swapped"} 1.0' in text
     catalogue.close()
 

@@ -37,7 +37,17 @@ def test_cells_of_a_form() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"c0": "x"}, {"c0": ""}, {"c3": "9"}, {"c3": "-1"}, {"c3": "²"}, {"c3": ""}, {"k": "x"}, {"k": "0"}],
+    [
+        {"c0": "x"},
+        {"c0": ""},
+        {"c3": "9"},
+        {"c3": "0" * 9 + "9"},
+        {"c3": "-1"},
+        {"c3": "²"},
+        {"c3": ""},
+        {"k": "x"},
+        {"k": "0"},
+    ],
 )
 def test_nonsense_in_a_form_is_told(fields: dict[str, Any]) -> None:
     form = form_of(served("frame"))

@@ -1,6 +1,7 @@
 """The page in a real browser: what it shows is what `explain` says, whatever names and texts hold.
 
-Screenshots go to the folder that L2X_SCREENSHOTS names, for people to look at.
+Screenshots go to the folder that L2X_SCREENSHOTS names, for people to look at; those of docs/serve.md were
+made while `make playground` ran, with L2X_PLAYGROUND=http://127.0.0.1:8000.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ def browser() -> Iterator[Any]:
         yield found
 
 
-def shot(page: Any, name: str) -> None:
+def shot(page: Any, name: str, *, full_page: bool = True) -> None:
     if folder := os.environ.get("L2X_SCREENSHOTS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
+        page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=full_page)
 
 
 def selected_bars(page: Any) -> list[str]:
@@ -229,6 +230,48 @@ def test_on_a_phone_in_the_dark_nothing_is_cut_off(browser: Any, address: str) -
         page.goto(f"{address}/docs")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         shot(page, "phone-docs")
+
+
+WINDOWS: dict[str, dict[str, Any]] = {
+    "light": {"viewport": {"width": 1000, "height": 640}},
+    "dark": {"viewport": {"width": 1000, "height": 640}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}},
+}
+
+
+@pytest.mark.skipif("L2X_PLAYGROUND" not in os.environ, reason="L2X_PLAYGROUND names no running playground")
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_demos_playground_shows_all_three(browser: Any, window: str) -> None:
+    address = os.environ["L2X_PLAYGROUND"]
+    with page_of(browser, address, **WINDOWS[window]) as page:
+        for name, selected in (("tumours", ".bars .selected"), ("reviews", "mark"), ("digits", "rect.patch")):
+            page.goto(f"{address}/playground/{name}")
+            if name == "reviews":
+                text = "A wonderful story, great actors and a touching end. Only the music was a bit dull."
+                changed(page, lambda text=text: page.locator("#text").fill(text))
+            if name == "digits":
+                changed(page, lambda: page.get_by_role("button", name="Clear").click())
+                changed(page, lambda: ring(page))
+                page.evaluate("scrollTo(0, 0)")
+            until(page, lambda selected=selected: page.locator(f"#result {selected}").count() > 0)
+            shot(page, f"playground-{name}-{window}", full_page=False)
+
+
+def ring(page: Any) -> None:
+    """Draw a zero."""
+    page.locator("#canvas").evaluate("canvas => canvas.scrollIntoView({block: 'end'})")
+    box = page.locator("#canvas").bounding_box()
+    angles = np.linspace(0, 2 * np.pi, 25)
+    points = zip(
+        box["x"] + (0.5 + 0.25 * np.sin(angles)) * box["width"],
+        box["y"] + (0.5 + 0.38 * np.cos(angles)) * box["height"],
+        strict=True,
+    )
+    page.mouse.move(*next(points))
+    page.mouse.down()
+    for x, y in points:
+        page.mouse.move(x, y)
+    page.mouse.up()
 
 
 def test_the_page_works_without_a_script(nasty: Path) -> None:

@@ -59,6 +59,11 @@ class ByPrediction(Method):
     ----------
     value : Conditional
         What a feature says alone: `explainer.q_`, a judge, or `data.model.conditional()`.
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("switch", 5, seed=0)
+    >>> ByPrediction(data.model.conditional(rows=20)).explain(data.X, k=5).mask.sum(axis=1).tolist()
+    [5, 5, 5, 5, 5]
     """
 
     name: ClassVar[str] = "Cheats by prediction"
@@ -88,6 +93,14 @@ class ByMarginal(Method):
     hidden : int, optional
         The feature that is never selected. By default the one that `base` selects often though it says little
         alone: the highest share of rows times one minus its value relative to the most telling feature.
+
+    >>> from l2x.baselines import OracleExplainer
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 40, seed=0)
+    >>> q = data.model.conditional(rows=20)
+    >>> cheat = ByMarginal(OracleExplainer(q), q).fit(data.X, k=2)
+    >>> cheat.explain(data.X[:3], k=2).mask.sum(axis=1).tolist()
+    [2, 2, 2]
     """
 
     name: ClassVar[str] = "Cheats by marginal"

@@ -108,6 +108,11 @@ class OracleExplainer(Method):
     """Theorem 1's optimum by trying every subset, for small d; see `l2x.oracle`.
 
     Selected features score 1 and the others 0, so that only the set means something, not the order in it.
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 5, seed=0)
+    >>> OracleExplainer(data.model.conditional(rows=100)).explain(data.X, k=2).mask[0].nonzero()[0].tolist()
+    [0, 1]
     """
 
     name: ClassVar[str] = "Oracle"

@@ -101,7 +101,13 @@ class Saliency(GradientMethod):
 
 
 class Taylor(GradientMethod):
-    """Input times gradient of the selected class (section 4); of a larger unit, the inner product."""
+    """Input times gradient of the selected class (section 4); of a larger unit, the inner product.
+
+    >>> net = nn.Linear(3, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, -3.0, 2.0]]))
+    >>> Taylor(net).explain(np.ones((1, 3)), k=1).indices.tolist()
+    [[1]]
+    """
 
     name = "Taylor"
 
@@ -120,6 +126,11 @@ class DeepLift(GradientMethod):
     ----------
     reference : input of one row, default all zeros
         The paper does not name one; zero is captum's default, and the mean of its synthetic sets.
+
+    >>> net = nn.Linear(3, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, -3.0, 2.0]]))
+    >>> DeepLift(net).explain(np.ones((1, 3)), k=1).indices.tolist()
+    [[1]]
     """
 
     name: ClassVar[str] = "DeepLIFT"
@@ -163,6 +174,11 @@ class LRP(GradientMethod):
     On ReLU networks that is input times gradient, up to epsilon (Shrikumar et al. 2016), which is why section
     4 has Taylor in its place. Layers: linear, convolution, pooling, normalisation, ReLU, tanh, dropout; give
     it the network without a final softmax.
+
+    >>> net = nn.Linear(3, 1, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[1.0, -3.0, 1.0]]))
+    >>> LRP(net).explain(np.ones((1, 3)), k=1).indices.tolist()
+    [[1]]
     """
 
     name = "LRP"

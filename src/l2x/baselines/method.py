@@ -22,6 +22,14 @@ class Method(BaseEstimator):  # type: ignore[misc]
     needs_training : it learns from unlabelled inputs before it can explain
     additive : it describes the model near an input as a sum over features
     model_agnostic : it only asks the model for answers
+
+    >>> class First(Method):
+    ...     name = "the first features"
+    ...
+    ...     def _scores(self, view, X, k):
+    ...         return np.tile(np.arange(view.d, 0, -1.0), (len(X), 1))
+    >>> First().explain(np.zeros((1, 4)), k=2).names
+    [['x0', 'x1']]
     """
 
     name: ClassVar[str]

@@ -209,6 +209,13 @@ class KernelShap(PerturbationMethod):
         Rank by absolute attributions, as is usual; False ranks by the sign too.
 
     With more than ten features shap itself keeps ten (its l1_reg default); the others score zero.
+
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> def model(X):
+    ...     p = 1 / (1 + np.exp(X[:, 2] - 0.1 * X[:, 0]))
+    ...     return np.stack([1 - p, p], axis=1)
+    >>> KernelShap(model, background=X, progress=False).explain(X[:2], k=1).names
+    [['x2'], ['x2']]
     """
 
     name: ClassVar[str] = "Kernel SHAP"

@@ -28,6 +28,12 @@ class TreeShap(Method):
         Rank by absolute values, as is usual; False ranks by what speaks for the predicted class.
 
     Values are of the ensemble's raw score (for classes, log-odds), as is usual for it.
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> forest = RandomForestClassifier(10, random_state=0).fit(X, X[:, 1] > 0)
+    >>> TreeShap(forest).explain(X[:2], k=1).names
+    [['x1'], ['x1']]
     """
 
     name: ClassVar[str] = "TreeSHAP"

@@ -41,6 +41,9 @@ def adult(*, folder: str | Path | None = None, progress: bool = True) -> AdultDa
     """All rows: 12 columns, seven of them categories, two of those with missing cells.
 
     They come from `folder` (census.csv), from the cache, or are fetched into it, checked by md5 and by count.
+
+    folder : where the file is, if it is here already
+    progress : show a bar while fetching
     """
     home = ADULT.fetch(local=folder, progress=progress)
     return of_csv((home / FILE.name).read_bytes())

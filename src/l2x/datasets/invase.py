@@ -47,6 +47,11 @@ def invase(
 ) -> SyntheticData:
     """n rows of one of the six sets.
 
+    name, n : "syn1" to "syn6", and how many rows
+    d : columns, of which at most 11 matter
+    variant : formulas of the "code" or of the "paper"
+    seed : the same seed gives the same rows
+
     >>> data = invase("syn4", 100, seed=1)
     >>> data.X.shape, data.k, sorted(set(data.truth.sum(axis=1).tolist()))
     ((100, 11), 4, [3, 5])

@@ -42,7 +42,11 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class ImageData:
-    """Grey images and their labels."""
+    """Grey images and their labels.
+
+    >>> len(small_digits((3, 8))), small_digits((3, 8)).X.shape[1:]
+    (357, (8, 8))
+    """
 
     X: Array  # (n, h, w), uint8
     y: Array  # (n,) indices of `digits`
@@ -63,6 +67,9 @@ def mnist(
 
     They come from `folder` (the publisher's four files, packed or not), from the cache, or are fetched
     into it, and are checked by md5 and by count.
+
+    split : "train" or "test"
+    progress : show a bar while fetching
     """
     if split not in COUNTS:
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")

@@ -46,7 +46,12 @@ class Formula(NamedTuple):
 
 @dataclass(frozen=True)
 class SyntheticModel:
-    """The true P(y|x) of a set as a black box: (n, d) -> (n, 2)."""
+    """The true P(y|x) of a set as a black box: (n, d) -> (n, 2).
+
+    >>> data = synthetic("xor", 3, seed=0)
+    >>> data.model(data.X).shape
+    (3, 2)
+    """
 
     d: int
     k: int  # the number of truly relevant features, on average
@@ -98,7 +103,12 @@ class SyntheticModel:
 
 @dataclass(frozen=True)
 class SyntheticData:
-    """Rows of a synthetic set."""
+    """Rows of a synthetic set.
+
+    >>> data = synthetic("switch", 4, seed=0)
+    >>> data.X.shape, data.truth.shape, data.k
+    ((4, 10), (4, 10), 5)
+    """
 
     X: Array  # (n, d)
     y: Array  # (n,) labels drawn from P(y|x)
@@ -109,6 +119,10 @@ class SyntheticData:
 
 def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0) -> SyntheticData:
     """n rows of one of the four sets.
+
+    name, n : one of `SETS`, and how many rows
+    variant : formulas of the "code" or of the "paper"
+    seed : the same seed gives the same rows
 
     >>> data = synthetic("switch", 100, seed=1)
     >>> data.X.shape, data.k, data.truth.sum(axis=1).tolist() == [5] * 100

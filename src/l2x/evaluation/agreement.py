@@ -87,8 +87,16 @@ def posthoc_r2(
 ) -> float:
     """The same for regression: R² of the model's answers on the selection against its full answers.
 
-    Parameters are those of `posthoc_accuracy`. 1 is perfect, 0 as good as the mean answer, below 0 worse;
-    NaN if the model's answers do not vary.
+    model, X, explanation, complement, responses : as for `posthoc_accuracy`, of a regression
+
+    Returns
+    -------
+    1 is perfect, 0 as good as the mean answer, below 0 worse; NaN if the model's answers do not vary.
+
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> right = Explanation(np.tile([1.0, 0.0, 0.0], (100, 1)), k=1, feature_names=list("abc"))
+    >>> round(posthoc_r2(lambda X: 2 * X[:, 0], X, right), 3)
+    1.0
     """
     whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
     error, spread = squared_errors(part, whole)

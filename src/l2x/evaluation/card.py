@@ -153,6 +153,11 @@ class ReportCard:
 
         return card_page(self)
 
+    def _repr_html_(self) -> str:
+        from l2x.plots.card import card_table
+
+        return card_table(self)
+
     def save(self, path: str | Path) -> Path:
         """Write the page; an older file is replaced only by a whole one."""
         from l2x.plots.style import write_file

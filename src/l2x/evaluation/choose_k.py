@@ -30,6 +30,9 @@ class SizeChoice:
 
     k, keep : the choice, and the share that was asked for
     sizes, shares : the curve; 1 is the most that any number of features reaches under this q
+
+    >>> SizeChoice(k=2, keep=0.95, sizes=[1, 2, 3], shares=[0.7, 0.96, 1.0]).k
+    2
     """
 
     k: int

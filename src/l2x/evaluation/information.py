@@ -25,6 +25,9 @@ class Information:
 
     captured : H(Y) - E[-log2 q(Y | X_S)], a lower bound of I(X_S; Y), section 3.1; below zero if q is poor
     available : I(X; Y) = H(Y) - E[H(P_m(.|X))], all that the input has
+
+    >>> Information(captured=0.3, available=0.6).share
+    0.5
     """
 
     captured: float

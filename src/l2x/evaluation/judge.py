@@ -42,6 +42,13 @@ def fit_judge(
     Returns
     -------
     A `FittedQ`: `predict(X, mask)` are q(y | x_S), `log_q(X, mask, answers)` its log-likelihoods.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> quick = TrainingPlan.quick().with_steps(value=20)
+    >>> judge = fit_judge(lambda X: np.full((len(X), 2), 0.5), X, k=1, training=quick)
+    >>> judge.predict(X[:2], np.ones((2, 3), dtype=bool)).round(1).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
     """
     view = fitted_view(features, X)
     run = Run.begin(training or view.recipes.ours.plan, seed)

@@ -28,6 +28,11 @@ class Oracle:
     log_q : (n,) their values, in nats
     ties : (n,) how many subsets are as good as the best within `tolerance` nats
     value, X, answers : what they were found with
+
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 5, seed=0)
+    >>> oracle(data.model.conditional(rows=200), data.X, k=2).explanation.names[0]
+    ['x0', 'x1']
     """
 
     explanation: Explanation

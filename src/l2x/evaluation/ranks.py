@@ -34,7 +34,10 @@ def median_rank(explanation: Explanation, truth: Array) -> Array:
 
 
 def exact_sets(explanation: Explanation, truth: Array) -> float:
-    """The share of rows whose k selected features are exactly the truly relevant ones, (n, d) booleans.
+    """The share of rows whose k selected features are exactly the truly relevant ones.
+
+    explanation : what was selected
+    truth : (n, d) booleans, the truly relevant features
 
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]] * 2), k=2, feature_names=list("abcd"))
     >>> exact_sets(e, np.array([[True, True, False, False], [True, False, True, False]]))
@@ -44,7 +47,10 @@ def exact_sets(explanation: Explanation, truth: Array) -> float:
 
 
 def true_positive_rate(explanation: Explanation, truth: Array) -> float:
-    """The share of the truly relevant features, (n, d) booleans, that are selected; mean over rows.
+    """The share of the truly relevant features that are selected; mean over rows.
+
+    explanation : what was selected
+    truth : (n, d) booleans, the truly relevant features
 
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=1, feature_names=list("abcd"))
     >>> true_positive_rate(e, np.array([[True, True, False, False]]))
@@ -54,7 +60,10 @@ def true_positive_rate(explanation: Explanation, truth: Array) -> float:
 
 
 def false_discovery_rate(explanation: Explanation, truth: Array) -> float:
-    """The share of the selected features that are not truly relevant, (n, d) booleans; mean over rows.
+    """The share of the selected features that are not truly relevant; mean over rows.
+
+    explanation : what was selected
+    truth : (n, d) booleans, the truly relevant features
 
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
     >>> false_discovery_rate(e, np.array([[True, False, True, False]]))

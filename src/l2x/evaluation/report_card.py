@@ -65,6 +65,19 @@ def report_card(
     Returns
     -------
     A `ReportCard`: print it, save it as a page, or read `card.finding` and `card["judge"]["selection"]`.
+
+    Raises
+    ------
+    InputError
+        If `truth`, `judge` or `randomised` do not fit the explanations.
+
+    >>> from l2x.baselines import RandomK
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 300, seed=0)
+    >>> quick = TrainingPlan.quick().with_steps(value=20, selector=20)
+    >>> card = report_card(RandomK(), data.model, data.X[:200], data.X[200:], k=2, training=quick, brief=True)
+    >>> card.finding
+    'unchecked'
     """
     subject = subject_of(explainers, X_test, k, name)
     _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)

@@ -12,6 +12,8 @@ from l2x.foundations.arrays import Array
 def jaccard(explanation: Explanation, other: Explanation) -> Array:
     """Overlap of two selections of the same n rows: shared features over all that either selects.
 
+    explanation, other : of the same rows, such as by two seeds
+
     Returns
     -------
     (n,) values, 1 for the same set, 0 for disjoint ones. Two random sets of k among d features overlap by
@@ -39,6 +41,8 @@ def overlap(mask: Array, other: Array) -> Array:
 def collapse(explanation: Explanation) -> Array:
     """How much of a selection is the same for all rows: the share of it that is among the k features which
     are selected most often.
+
+    explanation : of many rows
 
     Returns
     -------

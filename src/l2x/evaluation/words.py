@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.kinds import unit_of
-
-# scikit-learn's stop words; but negations turn what they stand beside, and may well decide.
-FILLER = ENGLISH_STOP_WORDS - {"no", "not"}
+from l2x.features.stopwords import FILLER
 
 
 def selected_words(explanation: Explanation) -> Counter[str]:
-    """How often each word was selected, in lower case: `selected_words(explanation).most_common(20)`."""
+    """How often each word was selected, in lower case: `selected_words(explanation).most_common(20)`.
+
+    >>> import numpy as np
+    >>> from l2x.features.words import Words
+    >>> view = Words(length=4).fit(["a good film"])
+    >>> scores = np.array([[0.1, 2.0, 1.0, -np.inf]])
+    >>> inputs = view.check(["a Good film"])
+    >>> selected_words(Explanation(scores, 2, view.names_, inputs=inputs, view=view)).most_common()
+    [('good', 1), ('film', 1)]
+    """
     if explanation.view is None or explanation.inputs is None or unit_of(explanation.view) != "word":
         raise InputError("This explanation holds no words of texts: fit with features=l2x.Words().")
     return Counter(word.lower() for words in explanation.names for word in words)

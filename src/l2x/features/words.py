@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from l2x.errors import InputError
+from l2x.features.stopwords import FILLER
 from l2x.features.texts import TextView, Tokens
 from l2x.features.vocabulary import PAD, UNKNOWN, without_tags
 from l2x.networks.recipe import Networks, Recipes
@@ -41,6 +45,9 @@ class Words(TextView):
     vectors : (words, array) or a mapping of words to vectors
         Pretrained ones that the embeddings of all networks begin with, such as `l2x.datasets.glove()`; words
         that they do not have begin at random. An artifact keeps what the networks made of them, not these.
+    stop_words : "english" or a list of words
+        Words that nobody would call a reason, and that are therefore never selected; the networks read them
+        all the same. "english" is scikit-learn's list without "no" and "not".
 
     >>> view = Words(length=4, vocabulary=10).fit(["A good film!", "Not a good film"])
     >>> view.for_model(["Good film, my friend"], np.array([[True, False, True, False]]))
@@ -51,9 +58,27 @@ class Words(TextView):
     unit: ClassVar[str] = "word"
 
     length: int = 400
+    _: KW_ONLY
+    stop_words: Literal["english"] | Sequence[str] | None = None
 
     def selectable(self, x: Tensor) -> Tensor:
-        return (x != PAD) & (x != UNKNOWN)
+        allowed: Tensor = self._allowed.to(x.device)[x.long()]
+        return allowed
+
+    def _know(self, vocabulary: list[str], *learned: Any, **options: Any) -> Self:
+        given = FILLER if self.stop_words == "english" else self.stop_words or ()
+        never = {word.lower() for word in given}
+        # By id: whether a word may be selected.
+        self._allowed = torch.tensor([word.lower() not in never for word in vocabulary])
+        self._allowed[[PAD, UNKNOWN]] = False
+        return super()._know(vocabulary, *learned, **options)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        words = self.stop_words
+        listed = isinstance(words, Sequence) and all(isinstance(word, str) for word in words)
+        if words not in (None, "english") and (isinstance(words, str) or not listed):
+            raise InputError(f"stop_words is {words!r}; choose 'english', or give a list of words.")
 
     def networks(self, outputs: int) -> Networks:
         words, options = len(self.vocabulary_), self._embedding_options()

@@ -57,6 +57,19 @@ def label(
     X : inputs as the model takes them; or the path of a .parquet, .csv or .txt table, read in batches
     drop, column : of a table on disk, columns that the model does not read, or the one of texts that it does
     processes : for models that hold the interpreter lock: this many ask side by side
+
+    progress : show a bar on standard error
+
+    Returns
+    -------
+    The answers, as they are on disk.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> def model(X):
+    ...     return np.full((len(X), 2), 0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     answers = label(model, np.zeros((3, 2)), f"{folder}/answers.parquet", progress=False)
     """
     label_rows(
         as_black_box(model), X, Path(path), drop=drop, column=column, processes=processes, progress=progress

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsSelected, Recipe, Recipes
@@ -90,6 +92,26 @@ class ColumnSelector(nn.Module):
         scores: Tensor = self.layers(x if told is None else torch.cat([x, told], dim=1))
         # Adam's steps do not depend on a gradient's scale: a factor here is a factor of the learning rate.
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
+
+    def frozen(self) -> Callable[[Tensor], Tensor]:
+        """`forward` of x alone, to the bit, with the weights of now and without gradients: for a single row
+        the modules around the arithmetic take longer than it does."""
+        steps = [
+            partial(F.linear, weight=layer.weight.detach(), bias=layer.bias.detach())
+            if isinstance(layer, nn.Linear)
+            else layer.forward
+            for layer in self.layers
+        ]
+        prior = None if self.prior is None else self.PRIOR_SPEED * self.prior.detach()
+
+        def scores(x: Tensor) -> Tensor:
+            if self.inputs is not None:
+                x = self.inputs(x)
+            for step in steps:
+                x = step(x)
+            return x if prior is None else x + prior
+
+        return scores
 
 
 class ColumnPredictor(ReadsSelected):

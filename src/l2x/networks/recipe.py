@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
+from l2x.sampling import Sampler
 from l2x.training import Phase, TrainingPlan
 
 Options = Mapping[str, Any]
@@ -30,9 +31,9 @@ class Networks:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Options of the networks, the plan by which they are trained, and what a selection is to keep.
+    """Options of the networks, how they are trained, and what a selection is to keep.
 
-    temperature : of the relaxation, where the recipe has one; ours has none
+    sampler : None: `PlackettLuce()` in our recipe, `ConcreteMax()` in the paper's
     divide_by_k : the predictor takes k as its `divisor`
     """
 
@@ -40,7 +41,7 @@ class Recipe:
     selector: Options = field(default_factory=dict)
     predictor: Options = field(default_factory=dict)
     answer: Answer = "distribution"
-    temperature: float = 0.1
+    sampler: Sampler | None = None
     divide_by_k: bool = False
 
 
@@ -61,12 +62,12 @@ class Recipes:
     rows_at_once: int = 8192
 
 
-def plan_in_small_batches(*, value: int, selector: int) -> TrainingPlan:
-    """Our plan for texts and images, by the steps of its phases: they cost more than rows of a table, and one
-    says more than a row does."""
+def plan_in_small_batches(*, value: int, selector: int, rate: float = 3e-3) -> TrainingPlan:
+    """Our plan for texts and images, by the steps of its phases and the selector's rate: they cost more than
+    rows of a table, and one says more than a row does."""
     return TrainingPlan(
         value=Phase(value, 3e-3, batch_size=128, averaging=0.99, patience=6),
-        selector=Phase(selector, 3e-3, batch_size=128, averaging=0.99, choose="latest"),
+        selector=Phase(selector, rate, batch_size=128, averaging=0.99, choose="latest"),
         evaluations=10,
         validation_rows=2000,
     )

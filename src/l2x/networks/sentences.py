@@ -11,6 +11,7 @@ from l2x.networks.chunks import in_chunks
 from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, refuse_told, weighted_mean
+from l2x.sampling import ConcreteMax
 
 OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
 # As the authors' code has it: a temperature of 0.5 (at 0.1 the selector always takes the first sentence), the
@@ -19,7 +20,7 @@ PAPER = Recipe(
     paper_plan(1200, batch_size=64, evaluations=4),
     selector={"paper": True, "initial": "glorot"},
     predictor={"hidden": 0, "gain": 1.0, "initial": "glorot"},
-    temperature=0.5,
+    sampler=ConcreteMax(temperature=0.5),
     divide_by_k=True,
 )
 LETTER = Recipe(

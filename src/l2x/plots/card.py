@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from html import escape
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from l2x.evaluation.bootstrap import Estimate
-from l2x.evaluation.card import FINDING_NAMES, Part, ReportCard
+from l2x.evaluation.card import FINDING_NAMES, Entry, Part, ReportCard
 from l2x.plots.report import Section, render_report
 from l2x.plots.sizes import draw_curve
 from l2x.plots.style import ACCENT, SECOND, SOFT, THIRD, label_rows, new_figure, note, saved, style
+from l2x.plots.tables import html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +24,9 @@ FACTS = (
     ("encoding", "share", "of the information is in the choice of features, not in their values"),
     ("information", "share", "of the information is in the selected values"),
 )
+
+# The edge of the verdict, readable on white and on black.
+TONES = {"good": "#3f8f6b", "bad": "#c0392b", "unsure": "#c9971c"}
 
 
 def card_page(card: ReportCard) -> str:
@@ -36,6 +41,36 @@ def card_page(card: ReportCard) -> str:
         "95 % bootstrap intervals",
         sections=[opening, *(_section(part) for part in card.parts)],
     )
+
+
+def card_table(card: ReportCard) -> str:
+    """For notebooks: the verdict, and every number with how to read it; colours over the page's own."""
+    heading = f"Report card: {card.name}"
+    rows = [
+        _table_row(entry, part if i == 0 else None)
+        for part in card.parts
+        for i, entry in enumerate(part.entries)
+    ]
+    note_below = (
+        f"k = {card.k} of {card.features} features, {card.rows:,} rows, {card.task}; 95 % bootstrap intervals"
+    )
+    verdict = f"border-left:4px solid {TONES[card.tone]};padding:4px 10px;margin:4px 0 8px;max-width:52em"
+    return (
+        f'<div class="l2x-card"><div style="font-weight:600">{escape(heading)}</div>'
+        f'<div style="{verdict}">{escape(card.verdict)}</div>{html_table([], rows, note_below)}</div>'
+    )
+
+
+def _table_row(entry: Entry, part: Part | None) -> str:
+    title = "" if part is None else escape(part.title)
+    cells = [
+        (title, "font-weight:600;white-space:nowrap"),
+        (escape(entry.label.replace("  ", "· ")), "white-space:nowrap"),
+        (escape(entry.text), "font-variant-numeric:tabular-nums;white-space:nowrap"),
+        (escape(entry.meaning), "opacity:.65"),
+    ]
+    plain = "border:none;background:none;text-align:left;vertical-align:top;padding:1px 9px"
+    return "".join(f'<td style="{plain};{style}">{text}</td>' for text, style in cells)
 
 
 def plot_card(card: ReportCard, path: str | Path | None = None) -> Figure:

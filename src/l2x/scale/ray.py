@@ -101,7 +101,7 @@ def label(
 
 def write(dataset: Any, target: str | Path) -> None:
     """A .parquet or .csv file on this machine, whose rows pass through here; or Parquet files in a folder or
-    at an address, which the nodes write."""
+    at an address, which the nodes write, each when it is ready: keep an id to sort by."""
     if "://" not in str(target) and Path(target).suffix:
         with table_writer(Path(target)) as write_batch:
             for batch in _batches(dataset):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,17 +17,17 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from l2x._version import __version__
-from l2x.errors import L2XError
 from l2x.serve import openapi
 from l2x.serve.bulk import bulk_routes
 from l2x.serve.catalogue import Catalogue
-from l2x.serve.explaining import add_explaining_routes, json_response
+from l2x.serve.explaining import explaining_routes, json_response
 from l2x.serve.gate import Gate, record_of
 from l2x.serve.metrics import Metrics
 from l2x.serve.playground import Pages, playground_routes
 from l2x.serve.predicting import predicting_routes
-from l2x.serve.refusals import ServiceError, as_service_error
+from l2x.serve.refusals import ServiceError
 from l2x.serve.settings import Settings
+from l2x.serve.shortcut import Service, Shortcut
 from l2x.web.pages import STATIC
 
 
@@ -44,13 +45,16 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(catalogue.watch()) if settings.reload else None
         app.state.ready = True
+        gc.collect()
+        gc.freeze()  # all that is loaded stays: looking through it again takes longer than many requests
         yield
+        gc.unfreeze()
         app.state.ready = False
         if watching is not None:
             watching.cancel()
         catalogue.close()
 
-    app = FastAPI(
+    app = Service(
         title="l2x",
         summary="Which features decided a model's answer?",
         version=__version__,
@@ -60,7 +64,8 @@ def create_app(
         responses=openapi.RESPONSES,
     )
     app.state.catalogue = catalogue
-    add_explaining_routes(app.router, catalogue, settings, metrics)
+    explaining = explaining_routes(catalogue, settings, metrics)
+    app.include_router(explaining)
     app.include_router(bulk_routes(catalogue, settings, metrics))
     app.include_router(predicting_routes(catalogue, settings))
     app.include_router(playground_routes(pages, catalogue, settings), include_in_schema=False)
@@ -84,15 +89,15 @@ def create_app(
     _in_one_shape(app)
     document = app.openapi
     app.openapi = lambda: openapi.with_names(document(), catalogue)  # type: ignore[method-assign]
-    app.add_middleware(Gate, settings=settings, metrics=metrics, login=pages.login)
+    gate: dict[str, Any] = {"settings": settings, "metrics": metrics, "login": pages.login}
+    app.add_middleware(Gate, **gate)
+    shortcut = Shortcut(explaining.routes[0])
+    app.cut(shortcut, Gate(shortcut, **gate))
     return app
 
 
 def _in_one_shape(app: FastAPI) -> None:
-    """Every error as {"error": ...}, whoever raised it."""
-
-    async def ours(request: Request, error: Exception) -> Response:
-        return as_service_error(error).response(record_of(request.scope).id)
+    """The framework's own errors as {"error": ...}, like those that the gate answers."""
 
     async def from_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -109,7 +114,5 @@ def _in_one_shape(app: FastAPI) -> None:
             record_of(request.scope).id
         )
 
-    app.add_exception_handler(ServiceError, ours)
-    app.add_exception_handler(L2XError, ours)
     app.add_exception_handler(HTTPException, from_framework)
     app.add_exception_handler(RequestValidationError, parameters)

@@ -33,7 +33,8 @@ class Job(Generic[Content]):
 class Batcher(Generic[Content, Result]):
     """Jobs in, results out, in batches of what has arrived while the last batch was at work.
 
-    No job waits for others to come: a batch is whatever is there. Where the work fails, its jobs are done
+    No job waits for others to come: a batch is whatever is there. A small job after one that was alone is
+    worked on at once; what comes with it forms the next batch. Where the work fails, its jobs are done
     once more one by one, so that a request fails only by itself. Belongs to one event loop.
 
     Parameters
@@ -65,14 +66,15 @@ class Batcher(Generic[Content, Result]):
         self._rows = 0
         self._seconds_per_row = 0.0
         self._busy = False
+        self._alone = True  # the last batch was one job
         self._clock: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="l2x-batch")
 
     async def submit(self, content: Content, rows: int, kind: Hashable = None) -> Result:
         """The result of one job, or a problem: 503 where too much is waiting."""
-        wait = self._rows * self._seconds_per_row
-        if self._rows and (self._rows + rows > self._queue or wait > self._promise / 2):
-            raise overloaded(wait)
+        self.admit(rows)
+        if self._alone and not self._busy and rows <= self._inline:
+            return self._at_once(content, rows)
         job = Job(content, rows, kind)
         self._waiting.append(job)
         self._rows += rows
@@ -82,6 +84,24 @@ class Batcher(Generic[Content, Result]):
             # Not at once: what else is ready in this turn of the event loop joins the batch.
             loop.call_soon(self._next)
         result: Result = await job.answer
+        return result
+
+    def admit(self, rows: int) -> None:
+        """Raises 503 where too much waits for a job of that many rows to be taken."""
+        wait = self._rows * self._seconds_per_row
+        if self._rows and (self._rows + rows > self._queue or wait > self._promise / 2):
+            raise overloaded(wait)
+
+    def _at_once(self, content: Content, rows: int) -> Result:
+        """The result of a job that nothing waits beside, without the queue, which takes longer than it."""
+        self._busy = True
+        asyncio.get_running_loop().call_soon(self._next)
+        self._watch(0, rows)
+        outcome = _timed(self._work, [content])
+        self._learn(outcome, rows)
+        if outcome.error is not None:
+            raise outcome.error
+        result: Result = outcome.results[0]
         return result
 
     def close(self) -> None:
@@ -96,6 +116,7 @@ class Batcher(Generic[Content, Result]):
         if not batch:
             self._busy = False
             return
+        self._alone = len(batch) == 1
         rows = sum(job.rows for job in batch)
         self._watch(waiting - rows, rows)
         loop, contents = asyncio.get_running_loop(), [job.content for job in batch]
@@ -150,7 +171,7 @@ class Batcher(Generic[Content, Result]):
         return batch
 
     def _finish(self, batch: list[Job[Content]], rows: int, outcome: _Outcome) -> None:
-        self._seconds_per_row += NEWS * (outcome.seconds / max(1, rows) - self._seconds_per_row)
+        self._learn(outcome, rows)
         if outcome.error is None:
             for job, result in zip(batch, outcome.results, strict=True):
                 if not job.answer.done():
@@ -163,6 +184,9 @@ class Batcher(Generic[Content, Result]):
             alone = [Job(job.content, job.rows, object(), job.answer, job.came) for job in batch]
             self._waiting.extendleft(reversed(alone))
             self._rows += rows
+
+    def _learn(self, outcome: _Outcome, rows: int) -> None:
+        self._seconds_per_row += NEWS * (outcome.seconds / max(1, rows) - self._seconds_per_row)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+import types
+from collections.abc import AsyncIterator, Collection, Coroutine, Generator
 from typing import Any
 
 from pydantic_core import from_json
@@ -16,34 +17,37 @@ from l2x.serve.settings import Settings
 
 async def chunks(request: Request, limit: int, seconds: float) -> AsyncIterator[bytes]:
     """The body piece by piece; 413 beyond `limit` bytes, 408 if the next piece takes too long."""
-    pieces = _pieces(request, limit)
-    while True:
+    pieces = _Pieces(request, limit)
+    while pieces.more:
         try:
             async with asyncio.timeout(seconds):
-                piece = await anext(pieces, None)
+                piece = await pieces.next()
         except TimeoutError:
             raise too_slow(seconds) from None
-        if piece is None:
-            return
-        yield piece
-
-
-async def _pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
-        raise too_large(limit)
-    received, more = 0, True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        piece = message.get("body", b"")
-        more = message.get("more_body", False)
-        received += len(piece)
-        if received > limit:
-            raise too_large(limit)
         if piece:
             yield piece
+
+
+class _Pieces:
+    """What arrives of a body, counted."""
+
+    def __init__(self, request: Request, limit: int) -> None:
+        self._receive, self._limit, self._left = request.receive, limit, limit
+        self.more = True
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > limit:
+            raise too_large(limit)
+
+    async def next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece: bytes = message.get("body", b"")
+        self.more = message.get("more_body", False)
+        self._left -= len(piece)
+        if self._left < 0:
+            raise too_large(self._limit)
+        return piece
 
 
 def too_large(limit: int) -> ServiceError:
@@ -58,14 +62,37 @@ def too_slow(seconds: float) -> ServiceError:
 
 async def read_body(request: Request, settings: Settings) -> bytes:
     """All of it, within the limits; the time limit is for the whole."""
-    pieces: list[bytes] = []
+    reading = _whole(_Pieces(request, settings.max_body))
+    body: bytes
+    try:
+        waits_for = reading.send(None)
+    except StopIteration as there:  # small bodies come with their heads: no clock need be set for them
+        body = there.value
+        return body
     try:
         async with asyncio.timeout(settings.body_timeout):
-            async for piece in _pieces(request, settings.max_body):
-                pieces.append(piece)
+            body = await _continued(reading, waits_for)
     except TimeoutError:
         raise too_slow(settings.body_timeout) from None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return body
+
+
+async def _whole(pieces: _Pieces) -> bytes:
+    body = [await pieces.next()]
+    while pieces.more:
+        body.append(await pieces.next())
+    return b"".join(body)
+
+
+@types.coroutine
+def _continued(begun: Coroutine[Any, Any, bytes], waits_for: Any) -> Generator[Any, Any, bytes]:
+    """The result of a coroutine that has begun, and waits for this."""
+    try:
+        yield waits_for
+        result: bytes = yield from begun
+        return result
+    finally:
+        begun.close()
 
 
 async def read_json(request: Request, settings: Settings, keys: Collection[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,12 @@ from l2x.blackbox import BlackBox, as_black_box
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
 from l2x.serve.batching import Batcher
+from l2x.serve.logs import log
 from l2x.serve.metrics import Metrics
 from l2x.serve.refusals import ServiceError
 from l2x.serve.rows.reader import Parsed
 from l2x.serve.served import Explained, Question, Served
 from l2x.serve.settings import Settings
-
-log = logging.getLogger("l2x.serve")
 
 # Rows of a table that are explained in the event loop: some hundred microseconds.
 INLINE = 64
@@ -51,6 +49,10 @@ class Slot:
         )
         self._predicting: Batcher[_Asked, Array] = Batcher(_predicted, **limits)
 
+    def admit(self) -> None:
+        """Raises 503 where not even a row would be taken: before a body is read, that costs little."""
+        self._explaining.admit(1)
+
     async def explain(self, served: Served, question: Question) -> Explained:
         """In a batch with what else waits for it; after a swap the old one answers what came before."""
         for column, rows in question.rows.unseen.items():
@@ -71,7 +73,7 @@ class Slot:
             found = _signature(self.path)
         except OSError:
             return  # being replaced, or gone: what is loaded stays
-        if found == self._seen:
+        if found == self._seen or not self.path.is_file():  # a pipe would keep its reader waiting for ever
             return
         self._seen = found
         try:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.routing import APIRoute
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -19,25 +17,19 @@ from l2x.serve.served import Explained, Question, Served
 from l2x.serve.settings import Settings
 
 
-class Direct(APIRoute):
-    """A route whose function takes the name and the request, and nothing that FastAPI would have to find out
-    for every request: that takes longer than the explanation."""
+def explaining_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> APIRouter:
+    """The route that explains, first, and those that describe."""
+    router = APIRouter(prefix="/v1/explainers", tags=["explainers"])
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        async def handle(request: Request) -> Response:
-            answer: Response = await self.endpoint(request.path_params["name"], request)
-            return answer
-
-        return handle
-
-
-def add_explaining_routes(
-    router: APIRouter, catalogue: Catalogue, settings: Settings, metrics: Metrics
-) -> None:
-    """To the application's own router, before all others: what is found first is found fastest."""
-
+    @router.post(
+        "/{name}/explain",
+        summary="Which features decided",
+        response_model=openapi.Explanation,
+        openapi_extra=openapi.rows_body(catalogue, k=True),
+    )
     async def explain(name: str, request: Request) -> Response:
         slot = catalogue[name]
+        slot.admit()
         served = slot.served
         content = await read_json(request, settings, ("rows", "k", "answers"))
         rows = served.reader.parse(read_rows(request, content, settings))
@@ -47,35 +39,15 @@ def add_explaining_routes(
         metrics.rows(name, len(question.rows))
         return json_response(explanation_json(served, question, explained))
 
+    @router.get("", summary="Every explainer in service", response_model=list[openapi.Description])
     async def explainers() -> Response:
         return json_response([slot.served.description for slot in catalogue])
 
+    @router.get("/{name}", summary="What an explainer takes", response_model=openapi.Description)
     async def explainer(name: str) -> Response:
         return json_response(catalogue[name].served.description)
 
-    router.add_api_route(
-        "/v1/explainers/{name}/explain",
-        explain,
-        methods=["POST"],
-        summary="Which features decided",
-        response_model=openapi.Explanation,
-        openapi_extra=openapi.rows_body(catalogue, k=True),
-        responses=openapi.RESPONSES,
-        tags=["explainers"],
-        route_class_override=Direct,
-    )
-    for path, endpoint, summary, model in (
-        ("/v1/explainers", explainers, "Every explainer in service", list[openapi.Description]),
-        ("/v1/explainers/{name}", explainer, "What an explainer takes", openapi.Description),
-    ):
-        router.add_api_route(
-            path,
-            endpoint,
-            summary=summary,
-            response_model=model,
-            responses=openapi.RESPONSES,
-            tags=["explainers"],
-        )
+    return router
 
 
 def explanation_json(served: Served, question: Question, explained: Explained) -> dict[str, Any]:

@@ -137,6 +137,7 @@ def _number(given: str, name: str) -> float:
 
 
 def _category(given: str, column: Mapping[str, Any]) -> Any:
-    if not given.isascii() or not given.isdigit() or int(given[:9]) >= len(column["categories"]):
+    categories = column["categories"]
+    if not given.isascii() or not given.isdigit() or len(given) > 9 or int(given) >= len(categories):
         raise ServiceError(422, "invalid_form", f"'{column['name']}' has no such category.")
-    return column["categories"][int(given)]
+    return categories[int(given)]

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
 import os
 import re
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from l2x.errors import L2XError
+from l2x.serve.logs import log_failure, log_request
 from l2x.serve.metrics import Metrics
 from l2x.serve.refusals import ServiceError, as_service_error
 from l2x.serve.settings import Settings
 from l2x.web.pages import SECURITY_HEADERS
 
-log = logging.getLogger("l2x.serve")
-
 # What may be asked without a token: is it alive, and what the page to enter the token is made of.
 OPEN = ("/health/", "/static/", "/login")
 COOKIE = "l2x"
-_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 # nginx's: the client went away before there was an answer.
 GONE = 499
@@ -102,15 +98,16 @@ class Gate:
         except ClientDisconnect:
             status = GONE
         except Exception as error:
-            _log_failure(record, error)
+            if not isinstance(error, ServiceError | L2XError):
+                log_failure(record.id, error)
             if not status:
                 await as_service_error(error).response(record.id)(scope, receive, answer)
         finally:
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.request(route, status, seconds)
-            if log.isEnabledFor(logging.INFO):
-                fields = {
+            log_request(
+                {
                     "id": record.id,
                     "method": scope["method"],
                     "route": route,
@@ -119,7 +116,7 @@ class Gate:
                     "ms": round(seconds * 1000, 3),
                     "status": status,
                 }
-                log.info("request", extra={"fields": fields})
+            )
 
     def _refusal(self, scope: Any, headers: dict[bytes, bytes], record: Record) -> Response:
         if scope["method"] == "GET" and b"text/html" in headers.get(b"accept", b""):
@@ -133,43 +130,10 @@ class Gate:
         return problem.response(record.id)
 
 
-class JsonLines(logging.Formatter):
-    """One line of JSON for each record: time, level, event, and its fields."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line = {"time": f"{moment}.{int(record.msecs):03}Z", "level": record.levelname.lower()}
-        return to_json(line | {"event": record.getMessage()} | getattr(record, "fields", {})).decode()
-
-
-class _Stderr(logging.Handler):
-    """Whatever standard error is at the moment."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(self.format(record) + "\n")
-
-
-def log_to_stderr() -> None:
-    """The service's log, and uvicorn's, as lines of JSON."""
-    handler = _Stderr()
-    handler.setFormatter(JsonLines())
-    for name, level in (("l2x.serve", logging.INFO), ("uvicorn", logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level)
-
-
-def _log_failure(record: Record, error: Exception) -> None:
-    # Where it failed, not what the error says: messages may quote inputs.
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    where = [f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
-    log.error("failure", extra={"fields": {"id": record.id, "error": type(error).__name__, "where": where}})
-
-
 def _id(given: bytes) -> str:
     """The client's own id if it is harmless, or a new one."""
-    text = given.decode("latin-1")
-    return text if _SANE_ID.fullmatch(text) else os.urandom(8).hex()
+    sane = _SANE_ID.fullmatch(given)
+    return given.decode("ascii") if sane else os.urandom(8).hex()
 
 
 def _digest(text: str) -> bytes:

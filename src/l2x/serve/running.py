@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from l2x.errors import InputError, require
-from l2x.serve.gate import log_to_stderr
+from l2x.serve.logs import log_to_stderr
 from l2x.serve.metrics import FOLDER
 
 # Seconds after SIGTERM in which requests in flight may finish.

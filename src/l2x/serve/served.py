@@ -19,9 +19,11 @@ from l2x.explanation import Explanation
 from l2x.features.view import checked_k
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Gaussian
+from l2x.ranking import best
 from l2x.serve.refusals import ServiceError
 from l2x.serve.rows import images, tables, texts  # noqa: F401  (each says how its rows are read)
 from l2x.serve.rows.reader import Parsed, Reader, reader_of
+from l2x.serve.scoring import Scores, table_scores
 
 
 @dataclass(frozen=True)
@@ -78,18 +80,17 @@ class Served:
         """One forward pass for the rows of all questions, and one call of the model."""
         cells = [row for question in questions for row in question.rows.cells]
         answers = self._answers(questions, cells)
-        inputs = self.reader.inputs(cells)
-        explanation = self.explain_inputs(inputs, max(question.k for question in questions), answers)
-        indices = explanation.indices.tolist()
-        scores = explanation.selected_scores.tolist()
+        inputs, scores = self._scored(cells, answers)
+        best_first = best(scores, max(question.k for question in questions))
+        indices = best_first.tolist()
+        of_best = scores[np.arange(len(scores))[:, None], best_first].tolist()
         found, start = [], 0
         for question in questions:
             stop = start + len(question.rows)
             rows = [
                 [
-                    {"index": index, "score": score}
-                    | self.reader.shown(explanation.inputs, cells, row, index)
-                    for index, score in zip(indices[row][: question.k], scores[row], strict=False)
+                    {"index": index, "score": score} | self.reader.shown(inputs, cells, row, index)
+                    for index, score in zip(indices[row][: question.k], of_best[row], strict=False)
                     if score > -np.inf
                 ]
                 for row in range(start, stop)
@@ -97,6 +98,17 @@ class Served:
             found.append(Explained(rows, None if answers is None else answers[start:stop]))
             start = stop
         return found
+
+    def _scored(self, cells: Sequence[Any], answers: Array | None) -> tuple[Any, Array]:
+        """Checked rows as the view has them, as far as `shown` needs that, and their scores (n, d)."""
+        if self._table_scores is not None:
+            return None, self._table_scores(cells)
+        explanation = self.explain_inputs(self.reader.inputs(cells), self.explainer.k, answers)
+        return explanation.inputs, explanation.scores
+
+    @cached_property
+    def _table_scores(self) -> Scores | None:
+        return table_scores(self.explainer, self.reader)
 
     def predict(self, batches: Sequence[Parsed]) -> list[Array]:
         """The model's answers to the rows of several requests."""
@@ -139,7 +151,7 @@ class Served:
         try:
             answers = np.array(given, dtype=np.float64).reshape(rows, likelihood.outputs)
             return checked_answers(answers, rows, likelihood)
-        except (TypeError, ValueError, BlackBoxError):
+        except (TypeError, ValueError, OverflowError, BlackBoxError):
             expected = f"{rows} answers of {likelihood.outputs} numbers, as the model gives them"
             raise ServiceError(422, "invalid_body", f"'answers' must be {expected}.") from None
 

@@ -90,7 +90,10 @@ def new(
     per_rater : inputs that one person is asked about, by default at most 100
     practice, checks : tasks with feedback at the beginning, and checks of attention in between
     classes : names of the model's classes, by default its own
+    k : how many features are shown, by default the explainer's own
+    question, neutral, title, consent : texts of the pages; `neutral` is the answer that counts for no class
     patience : seconds after which a task that was left is given to somebody else
+    seed : of what is drawn, and of who sees what
     judge : fit an independent judge on the rows that are not drawn; its plan is `training`
     """
     check_new(Path(path))

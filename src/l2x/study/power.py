@@ -58,7 +58,12 @@ def power_table(
     neutral : the share of "cannot tell"
     spread : how much items differ, from 0 (not at all) to 1 (each is either plain or hopeless)
     correlation : of an item's difficulty under the two methods
+    items, raters : numbers of items, and of answers to each, to try
     level, wanted : of a two-sided test, and the chance that `items_needed` is for
+    seed : of the simulated studies
+
+    >>> [entry.raters for entry in power_table(items=[100], raters=[1, 3])]
+    [1, 3]
     """
     if not 0 < difference < accuracy < 1 - neutral:
         raise InputError(

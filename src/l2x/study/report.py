@@ -41,12 +41,20 @@ def render(study: Study) -> str:
 
 
 def write_report(study: Study, path: str | Path) -> Path:
-    """Write the report as one self-contained page."""
+    """Write the report as one self-contained page.
+
+    study : with answers, of people or of stand-ins
+    path : of the page, .html
+    """
     return write_file(path, render(study).encode())
 
 
 def write_answers(study: Study, path: str | Path) -> Path:
-    """Write every answer as a line of CSV; raters by number, nobody's name or link."""
+    """Write every answer as a line of CSV; raters by number, nobody's name or link.
+
+    study : with answers, of people or of stand-ins
+    path : of the file, .csv
+    """
     return write_atomically(path, answers_csv(study).encode())
 
 

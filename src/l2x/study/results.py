@@ -103,7 +103,11 @@ class Results:
 
 
 def results(study: Study, *, simulated: bool = False, draws: int = 1000, seed: int = 0) -> Results:
-    """What people answered; with `simulated`, what stand-ins did."""
+    """What people answered; with `simulated`, what stand-ins did.
+
+    study : with answers
+    draws, seed : of the bootstrap
+    """
     answers = study.answers(simulated=simulated)
     if not any(answer.item is not None for answer in answers):
         other = "simulated raters" if simulated else "people"

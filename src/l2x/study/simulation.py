@@ -27,6 +27,9 @@ def simulate(study: Study, *, raters: int = 5, careless: int = 0, seed: int = 0)
 
     `raters` read by the lexicon, which needs texts and two classes, the second of them the positive one;
     `careless` choose blindly. They have quotas of their own: people's are not touched.
+
+    study : to be answered
+    seed : of who overlooks which word
     """
     if raters < 0 or careless < 0 or not raters + careless:
         raise InputError("There is nobody to simulate; give --raters or --careless.")

@@ -33,3 +33,12 @@ def test_what_is_no_text(row: Any) -> None:
 def test_the_example_has_known_words() -> None:
     reader = reader_of(l2x.load(file_of("words")).features_)
     assert len(reader.example().split()) == 8
+
+
+def test_texts_that_would_hold_up_everybody_else_are_refused() -> None:
+    reader = reader_of(l2x.load(file_of("words")).features_)
+    many = ["a good film " * 10_000] * 16
+    assert len(reader.parse(many)) == 16
+    with pytest.raises(ServiceError, match="2,040,000 characters") as refused:
+        reader.parse([*many, many[0]])
+    assert refused.value.status == 413

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from l2x.errors import some
-from l2x.features.categories import Levels
+from l2x.features.categories import UNSEEN, Levels
 from l2x.foundations.arrays import Array
 from l2x.serve.rows.reader import CellError, kind_of
 
@@ -51,6 +51,10 @@ class Column(ABC):
         """The value in its own type, or None."""
 
     @abstractmethod
+    def number(self, cell: Any) -> float | None:
+        """What stands for a checked cell in `Cells.numbers`; None for a gap."""
+
+    @abstractmethod
     def arrow(self, cells: Sequence[Any]) -> pa.Array: ...
 
     @abstractmethod
@@ -83,6 +87,10 @@ class Number(Column):
             return float(value) if type(value) is int else None
         except OverflowError:
             return None
+
+    def number(self, cell: Any) -> float | None:
+        value: float | None = cell
+        return value
 
     def arrow(self, cells: Sequence[Any]) -> pa.Array:
         return pa.array(cells, pa.float64())
@@ -123,6 +131,13 @@ class Category(Column):
     def _expected(self) -> str:
         what = {str: "a text", float: "a number", bool: "true or false"}[self._type]
         return f"{what} such as {some([repr(value) for value in self.levels.values[:5]])}"
+
+    def number(self, cell: Any) -> float | None:
+        return None if cell is None else self._codes.get(_text(cell), UNSEEN)
+
+    @cached_property
+    def _codes(self) -> dict[str, float]:
+        return {_text(value): float(code) for code, value in enumerate(self.levels.values)}
 
     @cached_property
     def _known(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
@@ -39,7 +40,7 @@ class TableReader(Reader):
 
     def _row(self, row: Any, unseen: Counter[str]) -> list[Any]:
         given = self._in_order(row)
-        if self._plain and set(map(type, given)) == {float} and np.isfinite(sum(given)):
+        if self._plain and set(map(type, given)) == {float} and math.isfinite(sum(given)):
             return given  # the usual case, without a call for every cell
         cells = [column.cell(value) for column, value in zip(self.columns, given, strict=True)]
         for c, column in self._categories:
@@ -76,6 +77,13 @@ class TableReader(Reader):
             return np.array(cells, dtype=np.float64)  # None becomes NaN
         by_column = zip(self.columns, zip(*cells, strict=True), strict=True)
         return pa.Table.from_arrays([column.arrow(cell) for column, cell in by_column], names=self.names)
+
+    def numbers(self, cells: Sequence[Any]) -> Array:
+        """What the view's `numbers` makes of `inputs`, in a fraction of the time for a few rows."""
+        if self._categories:
+            numbers = [column.number for column in self.columns]
+            cells = [[number(cell) for number, cell in zip(numbers, row, strict=True)] for row in cells]
+        return np.array(cells, dtype=np.float64)  # None becomes NaN
 
     def for_model(self, cells: Sequence[Any]) -> Any:
         if not self.view.has_names_:

@@ -7,14 +7,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from l2x.features.texts import Texts, TextView
-from l2x.serve.rows.reader import CellError, Reader, kind_of, reader_of
+from l2x.serve.refusals import ServiceError
+from l2x.serve.rows.reader import CellError, Parsed, Reader, kind_of, reader_of
 
 EXAMPLE_WORDS = 8
+# Characters of one request: these take some seconds, in which nobody else's texts are explained.
+MOST_CHARACTERS = 2_000_000
 
 
 class TextReader(Reader):
     def __init__(self, view: TextView) -> None:
         self.view = view
+
+    def parse(self, rows: Sequence[Any]) -> Parsed:
+        parsed = super().parse(rows)
+        characters = sum(map(len, parsed.cells))
+        if characters > MOST_CHARACTERS:
+            raise ServiceError(
+                413,
+                "too_large",
+                f"{characters:,} characters of text; a request has at most {MOST_CHARACTERS:,}.",
+            )
+        return parsed
 
     def _row(self, row: Any, unseen: Counter[str]) -> str:
         if type(row) is not str:

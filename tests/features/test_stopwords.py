@@ -1,0 +1,10 @@
+"""Filler is not a reason; a negation may be one."""
+
+from __future__ import annotations
+
+from l2x.features.stopwords import FILLER
+
+
+def test_negations_are_no_filler() -> None:
+    assert {"the", "it", "and"} <= FILLER
+    assert not {"no", "not", "bad", "great"} & FILLER

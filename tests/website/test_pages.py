@@ -1,0 +1,100 @@
+"""Pages that run, formulas, and what is generated from the records."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pages = pytest.importorskip("website.pages")
+
+
+def test_output_and_value_stand_below_their_block(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Hello\n\n```python\nx = 2\nprint('said')\nx + 1\n```\n\nText.\n\n```\nnot run\n```\n")
+    space = pages.run_page(page)
+    text = page.read_text()
+    assert space["x"] == 2
+    assert text.index("print('said')") < text.index("\nsaid\n") < text.index("\n3\n") < text.index("Text.")
+    assert text.count("not run") == 1
+
+
+def test_html_and_figures_are_shown(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nclass Table:\n    def _repr_html_(self):\n        return '<b>\\n\\nbold</b>'\n"
+        "Table()\n```\n\n"
+        "```python\nfrom l2x.plots.style import new_figure\nnew_figure(1.0, title='A title')[0]\n```\n"
+    )
+    pages.run_page(page)
+    assert '<div class="output"><b> bold</b></div>' in page.read_text()
+    assert "![A title](pictures/page-1.svg)" in page.read_text()
+    assert (tmp_path / "pictures" / "page-1.svg").exists()
+
+
+def test_a_block_that_fails_ends_the_build(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\n1 / 0\n```\n")
+    with pytest.raises(ZeroDivisionError):
+        pages.run_page(page)
+
+
+def test_every_page_with_python_runs_or_is_known_not_to() -> None:
+    """Code blocks of docs/ that no test runs are these, and each says why."""
+    build = pytest.importorskip("website.build")
+    docs = ROOT / "docs"
+    run = {page for pattern in build.RUN for page in docs.glob(pattern)}
+    left = {page.name: len(pages.blocks(page.read_text())) for page in docs.rglob("*.md") if page not in run}
+    # Spark needs Java, and tests/scale runs it; the other two have fragments for the reader's own data.
+    assert {name for name, blocks in left.items() if blocks} == {"scale.md", "tables.md", "report-card.md"}
+
+
+def test_formulas_become_mathml() -> None:
+    pytest.importorskip("latex2mathml")
+    from markdown import markdown
+    from website.formulas import Formulas
+
+    html = markdown(
+        "Prices of $5 and $6, a formula $x_S$, `$code$`.\n\n$$\\frac{1}{2}$$", extensions=[Formulas()]
+    )
+    assert html.count("<math") == 2
+    assert "Prices of $5 and $6" in html
+    assert "<code>$code$</code>" in html
+    assert 'display="block"' in html
+
+
+def test_results_pages_say_what_the_records_say() -> None:
+    from website import results
+
+    page = results.page_of(results.RECORDS / "serve.json", Path())[2]
+    for record in json.loads((ROOT / "results" / "serve.json").read_text()):
+        assert f"| {record['measure']} | {record['value']} |" in page
+    assert "python benchmarks/serve.py" in page
+
+
+def test_every_experiment_of_the_records_has_a_report() -> None:
+    from importlib.util import find_spec
+
+    from website import results
+
+    for name in results.names():
+        module = results.MODULES.get(name, name)
+        assert name in results.BENCHMARKS or find_spec(f"l2x_experiments.{module}_report"), name
+
+
+def test_screenshots_are_small_and_committed() -> None:
+    shots = sorted((ROOT / "docs" / "screenshots").glob("*.png"))
+    assert len(shots) >= 6
+    assert all(shot.stat().st_size < 200_000 for shot in shots)
+
+
+def test_markdown_links_between_pages_exist() -> None:
+    """The sources, too, are read by people: links work in the repository as well."""
+    made = {"results", "reference"}  # pages that only the build makes
+    for page in (ROOT / "docs").rglob("*.md"):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            path = (page.parent / target).resolve()
+            assert path.exists() or path.parent.name in made, f"{page.name}: {target}"

@@ -1,0 +1,6 @@
+"""The site: pages of docs/, run where they hold code, and pages made from the records and the docstrings."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"

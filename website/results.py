@@ -1,0 +1,98 @@
+"""A page for every file of records: the tables, figures and words of its report, and its command."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from website import ROOT
+
+RECORDS = ROOT / "results"
+# What stands in no report of an experiment: measurements of benchmarks, and the commands that make them.
+BENCHMARKS = {
+    "onnx": ("Explaining by ONNX, measured", "python benchmarks/export.py"),
+    "serve": ("Explaining over HTTP, measured", "python benchmarks/serve.py"),
+}
+# Experiments that share a module.
+MODULES = {"imdb-words": "imdb", "imdb-sentences": "imdb"}
+
+
+def write(pages: Path) -> None:
+    """docs/results/*.md, the figures beside them, and their table of contents."""
+    folder = pages / "results"
+    folder.mkdir(exist_ok=True)
+    entries = []
+    for name in names():
+        title, subtitle, text = page_of(RECORDS / f"{name}.json", folder)
+        (folder / f"{name}.md").write_text(text)
+        entries.append(f"| [{title}]({name}.md) | {subtitle} | `{command(name)}` |")
+    index = (folder / "index.md").read_text()
+    table = "\n".join(["| experiment | what | made by |", "|---|---|---|", *entries])
+    (folder / "index.md").write_text(index.replace("<!-- the experiments -->", table))
+
+
+def names() -> list[str]:
+    """The experiments and benchmarks that have records."""
+    return sorted(records.stem for records in RECORDS.glob("*.json"))
+
+
+def command(name: str) -> str:
+    return BENCHMARKS[name][1] if name in BENCHMARKS else f"l2x reproduce {name}"
+
+
+def page_of(records: Path, folder: Path) -> tuple[str, str, str]:
+    """Title, subtitle and text of the page."""
+    name = records.stem
+    made = f"Made by `{command(name)}` from `results/{records.name}`"
+    if name in BENCHMARKS:
+        title, subtitle = BENCHMARKS[name][0], "against goals that were set before"
+        return title, subtitle, f"# {title}\n\n{made}.\n\n{benchmark_table(json.loads(records.read_text()))}"
+    report = report_of(name)
+    body = [section_text(section, name, number, folder) for number, section in enumerate(report.sections)]
+    head = f"# {report.title}\n\n*{report.subtitle}.* {made} (`--report-only` draws it again)."
+    return report.title, report.subtitle, "\n\n".join([head, *body]) + "\n"
+
+
+def report_of(name: str) -> Any:
+    """The experiment's own report of its records."""
+    records = import_module("l2x_experiments.records").Records.load(RECORDS / f"{name}.json")
+    return import_module(f"l2x_experiments.{MODULES.get(name, name)}_report").report(records)
+
+
+def section_text(section: Any, name: str, number: int, folder: Path) -> str:
+    """A section of a report as Markdown; its figures are drawn beside the page."""
+    parts = [f"## {section.heading}"] if section.heading else []
+    parts += [escape(text, quote=False) for text in section.text]
+    parts += [f"**{fact}** {meaning}" for fact, meaning in section.facts]
+    if section.table is not None:
+        parts.append(markdown_table(*section.table))
+    for i, figure in enumerate(section.figures):
+        from l2x.plots.style import save_figure
+
+        file = save_figure(figure, folder / "figures" / f"{name}-{number}-{i}.svg")
+        parts.append(f"![{figure.get_suptitle() or section.heading}](figures/{file.name}){{ .figure }}")
+    if section.caption:
+        parts.append(f"*{section.caption}*".replace("\n", " "))
+    if section.html is not None:
+        parts.append(f'<div class="output">{section.html.markup}</div>'.replace("\n", " "))
+    return "\n\n".join(parts)
+
+
+def benchmark_table(records: list[dict[str, Any]]) -> str:
+    rows = [
+        [r["measure"], str(r["value"]), str(r["goal"]), "yes" if r["holds"] else "**no**"] for r in records
+    ]
+    return markdown_table(["measured", "value", "goal", "reached"], rows)
+
+
+def markdown_table(columns: Any, rows: Any) -> str:
+    lines = [[cell(value) for value in line] for line in (columns, *rows)]
+    lines.insert(1, ["---"] * len(columns))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cell(value: object) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")
