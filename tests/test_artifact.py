@@ -188,7 +188,7 @@ def test_module_uses_no_pickle() -> None:
     assert "import pickle" not in source
 
 
-@pytest.mark.parametrize("path", [None, 5, b"a.l2x"])
+@pytest.mark.parametrize("path", [None, 5, b"a.l2x", ""])
 def test_what_is_no_path(fitted: l2x.Explainer, path: object) -> None:
     with pytest.raises(l2x.InputError, match=r"Expected the path of a file, such as 'churn.l2x', got"):
         l2x.load(path)

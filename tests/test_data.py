@@ -39,6 +39,12 @@ def test_one_row_is_too_few() -> None:
         split(1, 0.1, 5, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("share", [0, 1, -0.1, float("nan"), "a", None])
+def test_what_is_no_share(share: object) -> None:
+    with pytest.raises(l2x.InputError, match=r"validation is .*; expected a share of the rows"):
+        split(60, share, 10_000, np.random.default_rng(0))
+
+
 def test_a_share_that_leaves_nothing_to_learn_from() -> None:
     with pytest.raises(
         l2x.InputError, match=r"validation is 0.9999, which leaves 1 of 60 rows to learn from"

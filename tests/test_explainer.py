@@ -378,7 +378,7 @@ def test_best_weights_are_those_of_the_best_evaluation(fitted: l2x.Explainer) ->
 
 @pytest.mark.parametrize("seed", [-1, "a", None, 1.5, True, 2**70])
 def test_seeds_that_are_none(table: np.ndarray, seed: object) -> None:
-    with pytest.raises(l2x.InputError, match=r"seed is .*; give a whole number of at least 0"):
+    with pytest.raises(l2x.InputError, match=r"seed is .*; give a whole number of at least 0 and below"):
         l2x.Explainer(one_column, k=1, training=brief(), seed=seed).fit(table)
 
 

@@ -150,7 +150,7 @@ class Artifact:
 
 
 def _as_path(given: Any) -> Path:
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise InputError(f"Expected the path of a file, such as 'churn.l2x', got {given!r}.")
     return Path(given)
 

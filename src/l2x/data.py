@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +220,9 @@ def likelihood_of(black_box: BlackBox, answers: Array) -> Likelihood:
 
 def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Indices of training rows and of held-out rows, at random; at most `most` are held out."""
-    if not 0 < validation < 1:
+    if not isinstance(validation, Real) or not 0 < validation < 1:
         raise InputError(
-            f"validation is {validation}; expected a share of the rows between 0 and 1, such as 0.1."
+            f"validation is {validation!r}; expected a share of the rows between 0 and 1, such as 0.1."
         )
     if n < 2:
         raise InputError("There is only 1 sample (row), too few to hold some out; give at least 2.")

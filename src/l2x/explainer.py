@@ -416,7 +416,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _black_box(self) -> BlackBox:
         if self.model is None:
-            raise InputError("This explainer has no model; pass it with l2x.load(path, model=...).")
+            raise InputError(
+                "This explainer has no model; pass it: Explainer(model, k=...), l2x.load(path, model=...)."
+            )
         return as_black_box(self.model)
 
     def _build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:

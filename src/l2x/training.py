@@ -124,7 +124,7 @@ class TrainingPlan:
 def checked_seed(seed: Any) -> int:
     """A seed that numpy and torch both take."""
     if not is_whole(seed, least=0) or seed >= 2**63:
-        raise InputError(f"seed is {seed!r}; give a whole number of at least 0, such as 0.")
+        raise InputError(f"seed is {seed!r}; give a whole number of at least 0 and below 2**63, such as 0.")
     return int(seed)
 
 

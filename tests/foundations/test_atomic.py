@@ -92,6 +92,16 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert sorted(path.name for path in target.parent.iterdir()) == ["v1", "v2"]
 
 
+def test_links_in_a_circle_lead_nowhere(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.symlink_to(second)
+    second.symlink_to(first)
+    with pytest.raises(WriteError, match=r"it is a link that leads back to itself"):
+        write_atomically(first, b"x")
+    assert first.is_symlink()
+    assert second.is_symlink()
+
+
 def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

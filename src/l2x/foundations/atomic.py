@@ -69,7 +69,10 @@ def check_writable(path: Path, *, inputs: Mapping[str, Path] | None = None) -> N
 
 def _target(path: Path) -> Path:
     """What a link points to; any other path as it is."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if target.is_symlink():
+        raise WriteError(f"Cannot write '{path}': it is a link that leads back to itself.")
+    return target
 
 
 def _temporary(path: Path, folder: Path | None = None) -> IO[bytes]:
