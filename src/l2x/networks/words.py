@@ -15,6 +15,8 @@ from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in
 from l2x.sampling import ConcreteMax, Evidence
 
 PAD = 0  # the id of padding
+# What a place further on costs: of the same word twice the first is preferred, whatever rounding says.
+EARLIER = 1e-5
 
 # Evidence adds up for a class; for a whole distribution, which doubts, it does not (docs/method.md).
 OURS = Recipe(plan_in_small_batches(value=2000, selector=300, rate=1e-2), answer="class", sampler=Evidence())
@@ -187,7 +189,7 @@ class ToldWordSelector(nn.Module):
     """w_θ: ids (n, length) and the model's answer (n, told) -> (n, length) importance scores.
 
     A word's score is b·v + Σ_j tanh(A answer)_j u_j·v with v the word's vector: the answer says which of its
-    directions count, for or against. All words begin with the same score.
+    directions count, for or against. All words begin with the same score, but for what their place costs.
     """
 
     def __init__(
@@ -211,7 +213,8 @@ class ToldWordSelector(nn.Module):
     def forward(self, ids: Tensor, told: Tensor) -> Tensor:
         directions = self.word(self.embedding(ids))  # (n, length, 1 + hidden)
         counts = torch.tanh(self.told(told))[:, :, None]
-        scores: Tensor = directions[..., 0] + (directions[..., 1:] @ counts)[..., 0]
+        places = torch.arange(ids.shape[1], device=ids.device)
+        scores: Tensor = directions[..., 0] + (directions[..., 1:] @ counts)[..., 0] - EARLIER * places
         return scores
 
 
