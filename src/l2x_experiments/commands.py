@@ -167,6 +167,26 @@ def robustness(
     _reproduce("robustness", quick, splits, folder, jobs, as_json, report_only)
 
 
+@app.command()
+def small(
+    quick: Quick = False,
+    splits: Annotated[
+        int | None, typer.Option("--splits", help="Splits of each of the three problems: 5, or 1 if quick.")
+    ] = None,
+    jobs: Jobs = 1,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    report_only: ReportOnly = False,
+) -> None:
+    """Not in the paper: tables of a few hundred rows, beside one subset for all rows and Kernel SHAP.
+
+    Example:  `l2x reproduce small --quick`
+    """
+    _require_lightgbm(report_only)
+    splits = splits or (1 if quick else 5)
+    _reproduce("small", quick, splits, folder, jobs, as_json, report_only, {"shap": "baselines"})
+
+
 def _require_lightgbm(report_only: bool) -> None:
     from l2x.errors import MissingExtraError
 
