@@ -84,7 +84,7 @@ def test_the_conditional_model_averages_over_its_background(monkeypatch: pytest.
 
 def test_a_reader_learns_from_the_model_where_it_may_be_asked_often_enough() -> None:
     surrogate = NetworkQ(torch.nn.Linear(1, 2), Categorical(2))
-    for limit, first_hand in ((math.inf, ModelQ), (100, ModelQ), (99, NetworkQ), (0, NetworkQ)):
+    for limit, first_hand in ((math.inf, ModelQ), (100, ModelQ), (13, ModelQ), (12, NetworkQ), (0, NetworkQ)):
         model = ModelQ(None, Categorical(2), np.random.default_rng(0), limit=limit)
         assert isinstance(MixedQ(surrogate, model, 0.5).first_hand(100), first_hand)
     assert surrogate.first_hand(100) is surrogate

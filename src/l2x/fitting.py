@@ -7,6 +7,7 @@ loop. All of them take the same `Run`.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -126,9 +127,13 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     if not isinstance(selector, ReadsFirst):
         return
     reader, likelihood, d = selector.reader, q.likelihood, data.view.d
-    q = q.first_hand(len(data.held))
-    held_masks = _mostly_large(len(data.held), d, run.generator)
-    held = replace(data.held, target=_said(q, data.held, held_masks))
+    phase, evaluations = run.plan.value, run.plan.evaluations
+    q = q.first_hand(phase.batch_size)
+    # Held-out rows are asked about once, and not at every evaluation: so much more of them at once.
+    affordable = evaluations * q.questions_at_once(math.ceil(len(data.held) / evaluations))
+    held = data.held[torch.arange(min(len(data.held), affordable))]
+    held_masks = _mostly_large(len(held), d, run.generator)
+    held = replace(held, target=_said(q, held, held_masks))
 
     def objective(index: Tensor, _: float) -> Tensor:
         index = index[: max(1, q.questions_at_once(len(index)))]
@@ -140,7 +145,7 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
         with torch.no_grad():
             return likelihood.log_likelihood(candidate(held.x, held_masks.to(held.x.device)), held.target)
 
-    label, phase = "reading with the model", run.plan.value
+    label = "reading with the model"
     finished = optimise(reader, objective, validate, phase=phase, n=len(data.train), label=label, run=run)
     _freeze(reader, finished=finished)
 

@@ -54,7 +54,7 @@ def ours(**options: Any) -> Learn:
         sampler = l2x.sampling.ExactSum() if setting.k == 1 else None
         explainer = l2x.Explainer(
             setting.black_box, setting.k, features=setting.our_features or setting.features, sampler=sampler,
-            training=setting.plans.ours, seed=seed, **options,
+            training=setting.plans.ours, queries=setting.queries, seed=seed, **options,
         )  # fmt: skip
         return explainer.fit(setting.train)
 

@@ -70,6 +70,9 @@ class Setting:
     truth: Array | None = None  # (n, d) booleans: the relevant features of each test row
     # P_m(y | x_S) itself, by how many rows it averages over, where features are independent
     conditional: Callable[[int], Conditional] | None = None
+    # Masked inputs that ours may ask the model about: a number, so that records do not depend on how busy the
+    # machine was; this one is as good as no limit.
+    queries: int = 20_000_000
     signed: bool = False  # rank by what speaks for the predicted class, not by what matters at all
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of baselines, by name
     paper_networks: Mapping[str, Any] = field(
