@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from flawed_server import Flawed, says, serving
 import l2x
 from l2x import endpoint as module
 from l2x.endpoint import Endpoint
+from l2x.labelling.questions import Part, ask_about
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -100,6 +104,28 @@ def test_a_limit_of_requests_per_second() -> None:
     assert times[-1] - times[0] >= 4 / 20 - 0.02
 
 
+def test_after_an_interruption_nothing_is_tried_again() -> None:
+    trouble = [503]
+    with serving(Flawed(lambda number: next(iter(trouble), None), retry_after="600")) as server:
+        black_box = l2x.as_black_box(Endpoint(server.url, in_flight=2))
+
+        def interrupted() -> Iterator[Part]:
+            yield Part(0, X[:8], X[:8])
+            while not server.requests:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            ask_about(black_box, interrupted(), lambda part, answers: None, most=8)
+        for thread in threading.enumerate():
+            if thread.name.startswith("asking"):
+                thread.join(60)
+                assert not thread.is_alive()
+        assert len(server.requests) == 1
+        trouble.clear()
+        assert np.allclose(black_box(X), expected(X[:, 0]))  # the next run asks as ever
+
+
 def test_a_permanent_error_says_which_rows_and_keeps_the_others(tmp_path: Path) -> None:
     with (
         serving(Flawed(lambda number: 422 if number >= 2 else None)) as server,
@@ -120,6 +146,11 @@ def test_the_token_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> N
             l2x.as_black_box(ask)(X)
         assert server.requests[0]["headers"]["Authorization"] == "Bearer s3cret"
     assert "s3cret" not in str(caught.value) + repr(ask) + str(pickle.dumps(ask))
+    # A server may repeat it, also where an error shows no more of what it said.
+    monkeypatch.setattr(ask._connection, "post", lambda content: b"." * (module.SHOWN - 3) + b"s3cret")
+    with pytest.raises(l2x.BlackBoxError, match="replied without answers") as caught:
+        ask(X)
+    assert "s3c" not in str(caught.value)
     assert Endpoint("https://ann:pass@host:8080/v1/models/m?key=1").name == "https://host:8080/v1/models/m"
 
 

@@ -74,6 +74,11 @@ class BlackBox:
             )
             raise BlackBoxError(message) from error
 
+    def interrupt(self) -> None:
+        """Requests that wait to be tried again give up: nobody waits for their answers any more."""
+        if isinstance(self.predict, Endpoint):
+            self.predict.interrupt()
+
     def accept(self, output: Array, n: int) -> Array:
         """What it said about n rows, checked and counted."""
         answer = self._checked(output, n)

@@ -105,9 +105,13 @@ class Endpoint:
             return np.asarray(answers, dtype=np.float64)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             wanted = "outputs" if self.version_2 else "answers"
-            raise BlackBoxError(
-                f"{self.name} replied without {wanted} of numbers: {reply[:SHOWN].decode(errors='replace')}"
-            ) from error
+            shown = self._connection.shown(reply.decode(errors="replace"))
+            raise BlackBoxError(f"{self.name} replied without {wanted} of numbers: {shown}") from error
+
+    def interrupt(self) -> None:
+        """Threads that wait for their turn, or to try again, give up; later requests are not concerned."""
+        before, self._connection = self._connection, _Connection(self)
+        before.interrupted.set()
 
     def __getstate__(self) -> dict[str, Any]:
         """Connections do not travel to other processes."""
@@ -129,6 +133,7 @@ class _Connection:
         weakref.finalize(self, self.client.close)
         self.target = _target(endpoint.url)
         self.lock, self.next_at = threading.Lock(), 0.0
+        self.interrupted = threading.Event()
 
     def post(self, content: bytes) -> bytes:
         tenacity = require("tenacity", extra="http")
@@ -136,6 +141,7 @@ class _Connection:
             retry=tenacity.retry_if_exception_type((_TransientError, self.httpx.TransportError)),
             wait=_Wait(tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)),
             stop=tenacity.stop_after_attempt(self.endpoint.attempts),
+            sleep=self.interrupted.wait,
             reraise=True,
         )
         try:
@@ -145,20 +151,22 @@ class _Connection:
         except self.httpx.TransportError as error:
             raise BlackBoxError(
                 f"{self.endpoint.name} cannot be reached in {self.endpoint.attempts} attempts: "
-                f"{type(error).__name__} {self._without_token(str(error))}"
+                f"{type(error).__name__} {self.shown(str(error))}"
             ) from None
         return reply
 
     def _once(self, content: bytes) -> bytes:
         self._wait_for_my_turn()
+        if self.interrupted.is_set():
+            raise BlackBoxError(f"{self.endpoint.name} was not asked: interrupted.")
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token := os.environ.get(self.endpoint.token_variable):
             headers["Authorization"] = f"Bearer {token}"
         reply = self.client.post(self.target, content=content, headers=headers)
         if reply.status_code == 200:
             return bytes(reply.content)
-        shown = self._without_token(" ".join(reply.text.split())[:SHOWN])
-        message = f"{self.endpoint.name} answered {reply.status_code} {reply.reason_phrase}: {shown}"
+        said = self.shown(reply.text)
+        message = f"{self.endpoint.name} answered {reply.status_code} {reply.reason_phrase}: {said}"
         if reply.status_code in TRANSIENT:
             raise _TransientError(message, _seconds(reply.headers.get("Retry-After")))
         if reply.status_code in (401, 403):
@@ -171,11 +179,13 @@ class _Connection:
         with self.lock:
             at = max(self.next_at, time.monotonic())
             self.next_at = at + 1 / self.endpoint.requests_per_second
-        time.sleep(max(0.0, at - time.monotonic()))
+        self.interrupted.wait(max(0.0, at - time.monotonic()))
 
-    def _without_token(self, text: str) -> str:
+    def shown(self, text: str) -> str:
+        """The beginning of what a server said, on one line; without the token, which it may repeat."""
         token = os.environ.get(self.endpoint.token_variable)
-        return text.replace(token, "***") if token else text
+        text = text.replace(token, "***") if token else text
+        return " ".join(text.split())[:SHOWN]
 
 
 class _TransientError(BlackBoxError):

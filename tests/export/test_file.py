@@ -167,11 +167,27 @@ def test_the_example_needs_neither_torch_nor_l2x(
     explainer, X = of_people
     explainer.export_onnx(tmp_path / "e.onnx")
     X.head(4).to_csv(tmp_path / "rows.csv", index=False)
-    example = Path(__file__).parents[2] / "examples" / "onnx_only.py"
-    command = [sys.executable, "-c", WITHOUT_TORCH, example, tmp_path / "e.onnx", tmp_path / "rows.csv"]
-    said = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
+    said = without_torch("onnx_only.py", tmp_path / "e.onnx", tmp_path / "rows.csv")
     expected = ["; ".join(names) for names in explainer.explain(X.head(4)).names]
-    assert [line.partition("  ")[2] for line in said.splitlines()] == expected
+    assert [line.partition("  ")[2] for line in said] == expected
+
+
+def test_the_example_of_texts_needs_neither(tmp_path: Path) -> None:
+    explainer = l2x.load(GOLDEN / "words-surrogate.l2x")
+    explainer.export_onnx(tmp_path / "e.onnx")
+    known = explainer.features_.vocabulary_
+    texts = [f"{known[4].upper()}, <b>{known[2]}</b> zzz", known[3]]
+    assert without_torch("onnx_texts.py", tmp_path / "e.onnx", *texts) == [
+        "; ".join(names) for names in explainer.explain(texts).names
+    ]
+
+
+def without_torch(example: str, *arguments: object) -> list[str]:
+    """The lines that an example prints."""
+    path = Path(__file__).parents[2] / "examples" / example
+    command = [sys.executable, "-c", WITHOUT_TORCH, path, *arguments]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
 
 
 def test_a_view_without_graph_inputs() -> None:

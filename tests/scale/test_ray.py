@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from toy_models import one_column
+from typer.testing import CliRunner
 
 import l2x
+from l2x.cli import app
 from l2x.errors import MissingExtraError
 from l2x.files.tables import Table
 from l2x.scale import ray as engine
@@ -80,12 +82,14 @@ def folder(fitted: l2x.Explainer, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.mark.slow
 def test_a_cluster_of_two_nodes_says_the_same_row_for_row(cluster: Any, folder: Path) -> None:
-    rows = engine.read_parquet(folder / "rows", progress=False)
-    explained = engine.explain(rows, folder / "e.l2x", keep=["id"], k=2, batch_rows=700)
     expected = pd.read_parquet(folder / "local.parquet")
-    engine.write(explained, folder / "one.parquet")
+    command = ["explain", folder / "e.l2x", folder / "rows", "--keep", "id", "--k", 2, "-q"]
+    command += ["--batch-rows", 700, "--engine", "ray", "-o", folder / "one.parquet"]
+    done = CliRunner().invoke(app, [str(part) for part in command])
+    assert done.exit_code == 0, (done.output, done.exception)
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "one.parquet"), expected)
-    engine.write(explained, folder / "many")
+    rows = engine.read_parquet(folder / "rows", progress=False)
+    engine.write(engine.explain(rows, folder / "e.l2x", keep=["id"], k=2), folder / "many")
     parts = sorted((folder / "many").glob("*.parquet"))
     assert parts  # how many, Ray decides
     many = pa.concat_tables(pa.parquet.read_table(part) for part in parts).to_pandas()

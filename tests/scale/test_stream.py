@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from flawed_server import Flawed, serving
 
 import l2x
 from l2x.errors import InputError
 from l2x.features.reading import reading_of
+from l2x.files.checksums import row_checksums
 from l2x.files.tables import Table
 from l2x.interop import arrow_columns
-from l2x.scale.stream import BatchExplainer, explain_table, match_columns
+from l2x.scale.stream import BatchExplainer, BatchLabeller, explain_table, match_columns
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 SHORT = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)
@@ -31,6 +33,16 @@ def test_arrow_columns_are_those_of_to_frame(fitted: l2x.Explainer, frame: pd.Da
     columns = pa.table(arrow_columns(explanation)).to_pandas()
     texts = columns.astype({f"feature_{j}": str for j in (1, 2, 3)})
     pd.testing.assert_frame_equal(texts, explanation.to_frame(), check_dtype=False, check_exact=True)
+
+
+def test_a_batch_is_labelled_in_requests_that_the_server_takes(frame: pd.DataFrame) -> None:
+    batch = pa.RecordBatch.from_pandas(frame)
+    with serving(Flawed()) as server:
+        ask = l2x.as_black_box(l2x.Endpoint(server.url, rows_per_request=100))
+        found = BatchLabeller(ask, NAMES)(batch)
+        assert max(len(request["body"]["rows"]) for request in server.requests) <= 100
+    assert np.allclose(found["answer_1"], 1 / (1 + np.exp(-frame["x0"])))
+    assert np.array_equal(found["checksum"], row_checksums(frame))
 
 
 def about_texts(texts: list[str]) -> np.ndarray:

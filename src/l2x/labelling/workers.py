@@ -33,11 +33,11 @@ def workers(black_box: BlackBox, processes: int = 1) -> Iterator[tuple[Submit, i
     """`submit(inputs)`, and how many batches it works on at a time."""
     if processes > 1:
         others = _processes(black_box, processes)
-        with _closed(others):
+        with _closed(others, black_box):
             yield lambda inputs: others.submit(_ask_here, inputs), processes
     elif black_box.in_flight > 1:
         pool = ThreadPoolExecutor(black_box.in_flight, thread_name_prefix="asking")
-        with _closed(pool):
+        with _closed(pool, black_box):
             yield lambda inputs: pool.submit(_timed, black_box, inputs), black_box.in_flight
     else:
         yield lambda inputs: _at_once(black_box, inputs), 1
@@ -67,12 +67,13 @@ def _timed(black_box: BlackBox, inputs: Any) -> Said:
 
 
 @contextmanager
-def _closed(pool: Executor) -> Iterator[None]:
+def _closed(pool: Executor, black_box: BlackBox) -> Iterator[None]:
     """After an interruption nothing new begins, and nobody waits for what is under way."""
     try:
         yield
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
+        black_box.interrupt()  # or the interpreter, which waits for its threads, could not end for minutes
         raise
     pool.shutdown()
 

@@ -80,6 +80,8 @@ def explain(
     batch_rows : rows that an actor takes at a time
     """
     explainer = load(path, device="cpu")
+    if explainer.sees_answer:
+        raise InputError("This explainer reads the model's answers, too: it cannot be used with Ray.")
     table = _described(dataset)
     columns, _ = match_columns(explainer, table, drop=drop, keep=keep, column=column)
     run = BatchExplainer(explainer, columns, keep=list(keep), k=k)

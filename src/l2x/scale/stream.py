@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -25,7 +26,9 @@ from l2x.files.checksums import row_checksums
 from l2x.files.journal import Journal
 from l2x.files.tables import Table, text_column, view_batches
 from l2x.files.writing import table_writer
+from l2x.foundations.arrays import Array
 from l2x.interop import arrow_columns
+from l2x.labelling.questions import Part, ask_about
 
 # The explanations of a batch, and per column how many of its rows hold a category that was not in training.
 Result = tuple[pa.RecordBatch, Mapping[str, int]]
@@ -126,7 +129,15 @@ class BatchLabeller:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         frame = batch.select(list(self.columns)).to_pandas()
-        return answer_batch(0, row_checksums(frame), self.black_box(frame)).drop_columns(["row"])
+        answers: dict[int, Array] = {}
+
+        def keep(part: Part, said: Array) -> None:
+            answers[part.first] = said
+
+        # In as many questions as the model takes, as `l2x.label` asks them.
+        ask_about(self.black_box, [Part(0, frame, frame)], keep, most=len(frame))
+        values = np.concatenate([answers[first] for first in sorted(answers)])
+        return answer_batch(0, row_checksums(frame), values).drop_columns(["row"])
 
 
 def explain_table(
