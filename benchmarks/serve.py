@@ -49,8 +49,8 @@ COLUMNS, K, CLIENTS = 20, 5, 64
 ARROW_ROWS, ARROW_BATCH = 400_000, 50_000
 PROMISE = 2.0  # seconds, of the service that is overloaded
 PATH = "/v1/explainers/it/explain"
-# What is offered, in times of the capacity: a little more than twice, as the capacity itself varies.
-OFFERED = 2.3
+# What is offered, in times of the capacity: more than twice, as the capacity itself varies.
+OFFERED = 2.5
 # wrk counts nothing but errors: a script counts the statuses. With a rate, requests leave at fixed moments,
 # whether those before have been answered or not, as long as a connection is free: many clients do not wait
 # for each other. Without one, each connection asks again as soon as it is answered.
