@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from l2x import ranking
-from l2x.ranking import above_rest, best, ranked
+from l2x.ranking import above_rest, best, best_with_scores, ranked
 
 ODD_SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, np.inf, -np.inf, np.nan]) | st.floats(
     width=32
@@ -24,6 +24,17 @@ def test_sorted_integers_rank_as_floats_do(scores: np.ndarray, k: int) -> None:
     k = min(k, scores.shape[1])
     for some in (scores, scores.astype(np.float64), scores[:, ::-1]):
         assert best(some, k).tolist() == ranked(some)[:, :k].tolist()
+
+
+@given(
+    arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 40)), elements=ODD_SCORES),
+    st.integers(1, 40),
+)
+def test_few_scores_and_many_are_ranked_alike(scores: np.ndarray, k: int) -> None:
+    k = min(k, scores.shape[1])
+    indices, of_best = best_with_scores(scores, k)
+    assert indices == ranked(scores)[:, :k].tolist()
+    assert np.array_equal(of_best, np.take_along_axis(scores, ranked(scores)[:, :k], axis=1), equal_nan=True)
 
 
 def test_ranking_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

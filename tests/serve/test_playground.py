@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import numpy as np
 import pandas as pd
@@ -78,10 +79,22 @@ def selected_bars(page: Any) -> list[str]:
     return [name.inner_text() for name in page.locator(".bars .selected .name").all()]
 
 
+FORM = "new URLSearchParams(new FormData(document.getElementById('form'))).toString()"
+
+
 def changed(page: Any, act: Any) -> None:
-    """Do something, and wait for the result that it leads to."""
-    with page.expect_response(lambda response: response.url.endswith("/result")):
-        act()
+    """Do something, and wait for the result that it leads to: that of the form as it then is, as typing and
+    drawing lead to several."""
+    answered: list[Any] = []
+
+    def note(request: Any) -> None:
+        if request.url.endswith("/result"):
+            answered.append(parse_qs(request.post_data, keep_blank_values=True))
+
+    page.on("requestfinished", note)
+    act()
+    until(page, lambda: parse_qs(page.evaluate(FORM), keep_blank_values=True) in answered[-1:])
+    page.remove_listener("requestfinished", note)
     busy = page.locator(".htmx-request, .htmx-swapping, .htmx-settling")
     until(page, lambda: busy.count() == 0)
 
@@ -172,6 +185,12 @@ def test_a_review_is_highlighted_as_it_is_typed(browser: Any, address: str) -> N
         said = cases.of_texts([text])[0]
         assert page.locator("tr.winner td").first.inner_text() == f"{said.max():.0%}"
         shot(page, "text")
+        # a link carries as much as there is
+        long = "A good film. " * 20_000
+        changed(page, lambda: page.locator("#text").fill(long))
+        with page_of(browser, address) as other:
+            other.goto(page.url)
+            until(other, lambda: other.locator("#text").input_value() == long)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from l2x.explanation import Explanation
 from l2x.features.view import checked_k
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Gaussian
-from l2x.ranking import best
+from l2x.ranking import best_with_scores
 from l2x.serve.refusals import ServiceError
 from l2x.serve.rows import images, tables, texts  # noqa: F401  (each says how its rows are read)
 from l2x.serve.rows.reader import Parsed, Reader, reader_of
@@ -81,9 +81,7 @@ class Served:
         cells = [row for question in questions for row in question.rows.cells]
         answers = self._answers(questions, cells)
         inputs, scores = self._scored(cells, answers)
-        best_first = best(scores, max(question.k for question in questions))
-        indices = best_first.tolist()
-        of_best = scores[np.arange(len(scores))[:, None], best_first].tolist()
+        indices, of_best = best_with_scores(scores, max(question.k for question in questions))
         found, start = [], 0
         for question in questions:
             stop = start + len(question.rows)

@@ -118,7 +118,8 @@ if (canvas) {
 }
 
 // The link: the row stands behind the #, which browsers do not send to a server.
-const encode = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+const letters = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+const encode = (text) => btoa(letters(new TextEncoder().encode(text)))
   .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 const decode = (text) => new TextDecoder().decode(
   Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0)));
