@@ -30,8 +30,8 @@ CELLS_AT_ONCE = 1 << 20
 LOOKED_UP = 8
 # Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
-# A reader learns more from the model's answers to a few rows, this many times fewer, than from a surrogate's: on
-# reviews a surrogate names the model's class of nine whole texts in ten.
+# A reader learns more from the model's answers to this many times fewer rows than from a surrogate's:
+# of whole reviews a surrogate names the model's class for nine in ten.
 FEWER = 8
 
 
