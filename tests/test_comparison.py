@@ -104,3 +104,9 @@ def test_too_few_rows() -> None:
         l2x.compare(classifier, X[:10], k=1)
     with pytest.raises(l2x.InputError, match="rows is 0"):
         l2x.compare(classifier, X, k=1, rows=0)
+
+
+@pytest.mark.parametrize("seed", [-1, "a", None])
+def test_seeds_that_are_none(seed: object) -> None:
+    with pytest.raises(l2x.InputError, match=r"seed is .*; give a whole number"):
+        l2x.compare(classifier, X, k=1, seed=seed)  # type: ignore[arg-type]

@@ -111,6 +111,8 @@ def test_answers_that_the_user_brings_are_checked_as_a_models() -> None:
     assert np.allclose(checked_responses(one_column(X), 40, black_box), one_column(X))
     with pytest.raises(l2x.InputError, match="responses has 3 rows, X has 40"):
         checked_responses(one_column(X)[:3], 40, black_box)
+    with pytest.raises(l2x.BlackBoxError, match="responses= returned labels, such as 'yes'"):
+        checked_responses(["yes", "no"] * 20, 40, black_box)
     with pytest.raises(l2x.BlackBoxError, match="responses="):
         checked_responses(np.full((40, 2), 3.0), 40, l2x.as_black_box(one_column, task="classification"))
 

@@ -64,7 +64,7 @@ class BlackBox:
     def request(self, X: Any) -> Array:
         """What the model says, unchecked and uncounted: any thread or process may ask."""
         try:
-            return _as_array(self.predict(X))
+            return numbers_of(self.predict(X))
         except BlackBoxError:
             raise
         except Exception as error:
@@ -206,13 +206,14 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     )
 
 
-def _as_array(output: Any) -> Array:
+def numbers_of(output: Any, name: str = "The model") -> Array:
+    """What a model returned, or what is brought in its place by this name, as an array of numbers."""
     if hasattr(output, "detach"):
         output = output.detach().cpu().numpy()
     try:
         return np.asarray(output, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise BlackBoxError(f"The model returned {_shown(output)}") from error
+        raise BlackBoxError(f"{name} returned {_shown(output)}") from error
 
 
 def _shown(output: Any) -> str:

@@ -26,7 +26,7 @@ from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view, selectable_units
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
-from l2x.training import TrainingPlan
+from l2x.training import TrainingPlan, checked_seed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -202,6 +202,7 @@ class Bench:
             raise InputError(f"X has {n} rows; half of them are learned from: bring {FEWEST_ROWS} at least.")
         if rows < 1:
             raise InputError(f"rows is {rows}; at least one has to be explained.")
+        seed = checked_seed(seed)
         order = np.random.default_rng(seed).permutation(n)
         whole = fitted_view(features, X)  # only to take rows: what methods see is fitted on `learn` alone
         checked = whole.check(X)

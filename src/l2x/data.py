@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from l2x.blackbox import SUM_TOLERANCE, BlackBox, Task
+from l2x.blackbox import SUM_TOLERANCE, BlackBox, Task, numbers_of
 from l2x.errors import BlackBoxError, InputError
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, Answers, answer_batch, read_answers, values_of
@@ -131,7 +131,7 @@ def checked_responses(responses: Any, n: int, black_box: BlackBox, *, name: str 
     if labelled:
         black_box.task = black_box.task or responses.origin.task
         responses = responses.values
-    given = np.asarray(responses, dtype=np.float64)
+    given = numbers_of(responses, name)
     if len(given) != n:
         raise InputError(f"{name[:-1]} has {len(given)} rows, X has {n}.")
     # A black box that just repeats them: the checks and the task are then the model's own. Probabilities are

@@ -164,6 +164,7 @@ def test_in_a_pipe(folder: Folder) -> None:
 
 
 def test_flags_have_no_type_in_help(folder: Folder) -> None:
-    for command in ("fit", "explain", "evaluate", "reproduce"):
+    for command in ("label", "fit", "explain", "evaluate", "export", "serve", "reproduce"):
         assert "<bool>" not in folder.run(command, "--help").output
-    assert "<bool>" not in folder.run("reproduce", "adult", "--help").output
+    for command in ("reproduce adult", "study new", "study serve", "data fetch"):
+        assert "<bool>" not in folder.run(*command.split(), "--help").output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from toy_models import one_column
 import l2x
 from l2x.errors import InputError
 from l2x.evaluation import posthoc_accuracy, posthoc_r2
-from l2x.evaluation.agreement import r2, same_class, squared_errors
+from l2x.evaluation.agreement import Score, r2, same_class, squared_errors
 
 RNG = np.random.default_rng(0)
 
@@ -90,3 +91,15 @@ def test_r2_of_constant_answers_is_nan_without_a_warning() -> None:
         warnings.simplefilter("error")
         assert np.isnan(r2(0.0, 0.0))
         assert np.isnan(r2(np.ones(2), np.array([0.0, 1.0]))).tolist() == [True, False]
+
+
+def test_a_score_prints_with_chance_and_complement(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    score = fitted.score(table)
+    assert isinstance(score, Score)
+    assert score == posthoc_accuracy(one_column, table, fitted.explain(table)) > 0.9
+    assert score.complement == posthoc_accuracy(one_column, table, fitted.explain(table), complement=True)
+    assert 0.4 < score.chance < 0.8  # one column of five decides
+    assert str(score) == (
+        f"{float(score):.3f} (random features {score.chance:.3f}, all but these {score.complement:.3f})"
+    )
+    assert repr(pickle.loads(pickle.dumps(score))) == repr(score)  # as workers of a search hand it on

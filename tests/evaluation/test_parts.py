@@ -30,14 +30,17 @@ def test_fidelity(card: ReportCard) -> None:
     assert part["mean_complement"].value < 0.6
     assert part["mean_kl"].value < 0.1
     keys = [entry.key for entry in part.entries]
-    assert keys[:3] == ["mean", "mean_kl", "mean_complement"]  # the view's own way of removing first
-    assert keys[3::3] == ["zero", "resample", "random"]
+    assert keys[:4] == ["mean", "mean_kl", "mean_complement", "random"]  # the view's own removal first
+    for removal in ("zero", "resample"):  # complement and chance beside every one
+        assert part[f"{removal}_complement"].value < part[removal].value
+        assert part[f"{removal}_random"].value < part[removal].value
 
 
 def test_judge(card: ReportCard) -> None:
     assert card["judge"]["selection"].value > 0.95
     assert card["judge"]["nothing"].value < 0.6
     assert card["judge"]["everything"].value > card["judge"]["random"].value
+    assert card["judge"]["complement"].value < 0.6
     assert card["judge"]["selection_loss"].value < card["judge"]["nothing_loss"].value
 
 
@@ -97,6 +100,11 @@ def test_cost(card: ReportCard) -> None:
     assert part["rows_asked"].value > 600
     assert part["fit_seconds"].value > 0
     assert part["break_even"].value > 0
+    times = (2048 + 2 * 5) * 100  # rows that Kernel SHAP asks for one: subsets, each on 100 background rows
+    assert part["break_even_calls"].value == part["rows_asked"].value / times
+    labels = {entry.key: entry.label for entry in part.entries}
+    assert labels["break_even"] == "rows until training has paid, in seconds"
+    assert labels["break_even_calls"].strip() == "in rows asked of the model"
     speed = next(entry.meaning for entry in part.entries if entry.key == "microseconds")
     assert speed == f"{1e6 / part['microseconds'].value:,.0f} rows per second"
 

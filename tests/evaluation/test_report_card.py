@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def test_an_honest_explainer_passes(card: ReportCard) -> None:
     assert card.finding == "none"
     assert card.verdict.startswith("No encoding found: the choice of features carries ")
+    assert card.fidelity == card.to_dict()["fidelity"] == "faithful"
+    assert " Faithful: the model keeps more with it than with random features (" in card.verdict
     assert (card.task, card.rows, card.features, card.k) == ("classification", 1000, 5, 1)
     assert [part.key for part in card.parts] == [
         "fidelity", "judge", "encoding", "information", "stability", "truth", "cost"
@@ -47,6 +49,8 @@ def test_precomputed_explanations(judge: FittedQ, tables: Tables, plan: l2x.Trai
         explanation, one_column, tables.judge, tables.test, judge=judge, training=plan, name="chance"
     )
     assert card.finding == "none"
+    assert card.fidelity in ("chance", "undecided")
+    assert card.tone != "good"
     assert card.name == "chance"
     assert card["stability"]["chance"].value == pytest.approx(0.3, abs=0.05)
     assert card["cost"].remark == "precomputed explanations: no cost to report"
@@ -169,6 +173,7 @@ def test_arguments_are_checked(
         (explanation, {"truth": np.ones(5)}, r"truth has the shape \(5,\); expected \(1000, 5\)"),
         (explanation, {"exact": fitted.q_}, "pass them too, truth="),
         (explanation, {"randomised": random_model(one_column, tables.fit)}, "not the model"),
+        *((explanation, {"seed": seed}, "seed is .*; give a whole number") for seed in (-1, "a", None)),
     ]
     for subject, options, message in wrong:
         with pytest.raises(InputError, match=message):

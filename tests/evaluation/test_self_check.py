@@ -127,7 +127,7 @@ def test_differences_are_paired() -> None:
     assert _paired(np.ones(10)) == Estimate(1.0, 1.0, 1.0)
 
 
-def test_fit_checks_itself(fitted: l2x.Explainer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fit_checks_itself(fitted: l2x.Explainer, tmp_path: Path) -> None:
     check = fitted.check_
     assert check.rows == 60
     for kept in (check.by_model, check.by_q):
@@ -138,6 +138,28 @@ def test_fit_checks_itself(fitted: l2x.Explainer, tmp_path: Path, capsys: pytest
     assert check.warnings == []
     loaded = l2x.load(fitted.save(tmp_path / "a.l2x"))
     assert loaded.check_ == check
+
+
+def test_the_line_comes_after_the_progress_bars(
+    table: np.ndarray, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = l2x.TrainingPlan(Phase(20, 5e-3), Phase(20, 1e-2), evaluations=2)
+    explainer = l2x.Explainer(one_column, k=1, training=plan)
+    warned(explainer, table)
+    printed = " ".join(capsys.readouterr().err.split())  # a narrow terminal breaks the line
+    assert printed.endswith(explainer.check_.sentence)
+    assert re.match(
+        r"keeps \d+ % of the answers with 1 of 5 features; random \d+ %", explainer.check_.sentence
+    )
+    warned(explainer.set_params(training=replace(plan, progress=False)), table)
+    assert capsys.readouterr().err == ""
+
+
+def test_one_feature_and_r2_are_worded_as_such() -> None:
+    (found,) = replace(CHECK, k=1, classes=False, by_model=CHANCE, by_q=None).warnings
+    assert (
+        "is no better than 1 random feature: by the model 0.71 against 0.73 as R² of the answers, " in found
+    )
 
 
 def test_a_selection_at_chance_is_warned_of(table: np.ndarray) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from l2x.evaluation import Estimate
-from l2x.evaluation.verdict import UNCHECKED, verdict_on
+from l2x.evaluation.verdict import UNCHECKED, fidelity_on, verdict_on
 
 LITTLE, MUCH = Estimate(0.01, 0.00, 0.02), Estimate(0.25, 0.20, 0.30)
 
@@ -59,3 +59,38 @@ def test_doubt_has_a_reason(share: Estimate, missed: float, rows: int, reason: s
 def test_a_brief_card_says_that_fidelity_can_be_gamed() -> None:
     assert UNCHECKED.finding == "unchecked"
     assert "post-hoc accuracy alone can be gamed" in UNCHECKED.sentence
+
+
+@pytest.mark.parametrize(
+    ("advantage", "complement", "found", "sentence"),
+    [
+        (
+            Estimate(0.2, 0.1, 0.3),
+            0.6,
+            "faithful",
+            "Faithful: the model keeps more with it than with random features (0.900 against 0.700, by "
+            "+0.200 [+0.100, +0.300]), and everything but the selection keeps 0.600.",
+        ),
+        (Estimate(0.2, 0.1, 0.3), 0.95, "faithful", "keeps 0.950: more than it does."),
+        (Estimate(-0.1, -0.2, 0.1), 0.6, "chance", "NO BETTER THAN CHANCE: the model keeps no more with it"),
+        (
+            Estimate(0.1, -0.1, 0.2),
+            0.6,
+            "undecided",
+            "undecided: on these rows it may be no better than random",
+        ),
+        (Estimate(0.1, -0.1, 0.2), 0.6, "undecided", "Measure on more rows."),
+        (
+            Estimate(float("nan")),
+            0.6,
+            "undecided",
+            "undecided: the model's answers do not vary on these rows.",
+        ),
+    ],
+)
+def test_fidelity_is_a_sentence_of_its_own(
+    advantage: Estimate, complement: float, found: str, sentence: str
+) -> None:
+    word, said = fidelity_on(advantage, 0.9, 0.7, complement)
+    assert word == found
+    assert sentence in said

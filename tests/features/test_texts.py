@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import l2x
@@ -56,6 +57,22 @@ def test_the_index_of_a_series_comes_back_with_the_results() -> None:
     explanation = l2x.baselines.RandomK(features=view).explain(texts, k=1)
     assert list(explanation.to_frame().index) == ["x", "y", "z"]
     assert list(explanation[1:].to_frame().index) == ["y", "z"]
+
+
+def test_frames_that_are_no_column_of_texts_are_refused_with_advice() -> None:
+    one = {"text": ["good film", "bad film"]}
+    wrong = {
+        r"got a LazyFrame; pass X.collect\(\)": pl.LazyFrame(one),
+        r"more than one column named 'text'; rename or drop": pd.DataFrame(
+            [["a", "b"]], columns=["text"] * 2
+        ),
+        r"got a table of 2; pass the column": pd.DataFrame(one | {"more": ["a", "b"]}),
+    }
+    for message, X in wrong.items():
+        with pytest.raises(l2x.InputError, match=message):
+            l2x.Words(length=3).fit(X)
+    for X in (pl.DataFrame(one), pd.DataFrame(one)["text"], pl.DataFrame(one)["text"]):
+        assert l2x.Words(length=3).fit(X).check(X).texts == one["text"]
 
 
 def test_texts_without_a_word_are_refused() -> None:

@@ -47,6 +47,11 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert (by_model is None) == (record["method"] == "answers out of order")
     page = robustness_report.report(records).write(tmp_path).read_text()
     assert "truly no better than chance" in page
+    lines = [line[0] for line in robustness_report.rates(records).rows]
+    better = {record["method"] for record in records if true_finding(record) == "better"}
+    assert lines[len(robustness_report.FINDINGS) :] == [
+        f"of these: {method}" for method in robustness.METHODS if method in better
+    ]
     assert (tmp_path / "robustness.md").exists()
 
 

@@ -57,8 +57,6 @@ def fidelity_part(evidence: Evidence) -> Part:
         for removal, view in removals(evidence.view).items()
         for entry in _fidelity_entries(evidence, removal, view)
     ]
-    chance = masked_answers(evidence.black_box, evidence.view, evidence.X_test, evidence.random_masks)
-    entries.append(Entry("random", "random features instead", evidence.agreement(chance), "chance"))
     return Part(
         "fidelity",
         f"Fidelity: post-hoc {evidence.measure} of the model",
@@ -85,16 +83,24 @@ def fidelity_verdict(evidence: Evidence) -> tuple[Fidelity, str]:
 
 
 def _fidelity_entries(evidence: Evidence, removal: str | None, view: View) -> list[Entry]:
-    """Under one way of removing: with the selection, its KL divergence, and with the complement."""
+    """Under one way of removing: with the selection, its KL divergence, with the complement, and chance."""
     mask, key = evidence.explanation.mask, removal or "removed"
     label = f"the rest removed ({removal})" if removal else "the rest removed"
-    kept, rest = (masked_answers(evidence.black_box, view, evidence.X_test, m) for m in (mask, ~mask))
+    kept, rest, random = (
+        masked_answers(evidence.black_box, view, evidence.X_test, shown)
+        for shown in (mask, ~mask, evidence.random_masks)
+    )
     entries = [Entry(key, label, evidence.agreement(kept), "high is good")]
     if evidence.classifies:
         kl = evidence.boot.mean(_kl(evidence.answers, kept) * BITS)
         entries.append(Entry(f"{key}_kl", "  KL from the full answer, bits", kl, "low is good"))
-    complement = evidence.agreement(rest)
-    return [*entries, Entry(f"{key}_complement", "  the selection removed", complement, "low is good")]
+    own = view is evidence.view
+    return [
+        *entries,
+        Entry(f"{key}_complement", "  the selection removed", evidence.agreement(rest), "low is good"),
+        Entry("random" if own else f"{key}_random", "  random features instead", evidence.agreement(random),
+              "chance"),
+    ]  # fmt: skip
 
 
 def _kl(p: Array, q: Array) -> Array:
@@ -107,6 +113,7 @@ def judge_part(evidence: Evidence) -> Part:
     everything = evidence.selectable
     cases = [
         ("selection", "the selection", evidence.explanation.mask),
+        ("complement", "all but the selection", everything & ~evidence.explanation.mask),
         ("random", "random features instead", evidence.random_masks),
         ("everything", "everything selected", everything),
         ("nothing", "nothing selected", np.zeros_like(everything)),

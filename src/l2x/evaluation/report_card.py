@@ -19,7 +19,7 @@ from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view
 from l2x.foundations.arrays import Array
 from l2x.likelihood import Gaussian
-from l2x.training import TrainingPlan
+from l2x.training import TrainingPlan, checked_seed
 
 # The judge's seed is this far from the card's: it must not be an explainer's.
 JUDGE_SEED = 1_000_003
@@ -79,6 +79,7 @@ def report_card(
     >>> card.finding
     'unchecked'
     """
+    seed = checked_seed(seed)
     subject = subject_of(explainers, X_test, k, name)
     _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)
     known = {"truth": truth, "exact": exact, "randomised": randomised}

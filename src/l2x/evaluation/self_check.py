@@ -164,15 +164,16 @@ class SelfCheck:
         return kept.finding if kept and self.checked else None
 
     def _chance_warning(self, doubtful: Mapping[str, Kept]) -> str:
+        what = "of the answers are kept" if self.classes else "as R² of the answers"
         figures = " and ".join(
-            f"by {name} {self._text(kept.selection)} against {self._text(kept.random)} of the answers are "
-            f"kept, {kept.over_chance.text(2)} more"
+            f"by {name} {self._text(kept.selection)} against {self._text(kept.random)} {what}, "
+            f"{kept.over_chance.text(2)} more"
             for name, kept in doubtful.items()
         )
         advice = "another value (value='model', 'surrogate'), another removal of the view"
         verdict = "is not clearly" if self.finding == "undecided" else "is no"
         return (
-            f"The selection {verdict} better than {self.k} random features: {figures} "
+            f"The selection {verdict} better than {self.k} random feature{'s' * (self.k != 1)}: {figures} "
             f"({self.rows:,} held-out rows). Do not rely on these explanations. Try {advice}, a larger k, or "
             "more rows."
         )
@@ -184,7 +185,7 @@ class SelfCheck:
         )
         return (
             f"Everything but the selected features keeps more of the model's answers than they do: {figures} "
-            f"({self.rows:,} held-out rows). The answers do not hang on {self.k} features, or inputs with "
+            f"({self.rows:,} held-out rows). The answers do not hang on so few features, or inputs with "
             "the rest removed are strange to the model. Try a larger k, or another removal of the view."
         )
 

@@ -29,7 +29,7 @@ def native(X: Any) -> Any:
         frame = nw.from_native(X, eager_only=True)
         shape = len(frame), len(frame.columns)
     except DuplicateError as error:
-        raise _named_twice(X) from error
+        raise named_twice(X) from error
     except TypeError as error:
         if hasattr(X, "__array__"):
             return _array(X)
@@ -76,7 +76,7 @@ def _no_columns(shape: tuple[int, ...]) -> InputError:
     return InputError(f"The table is empty: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-def _named_twice(X: Any) -> InputError:
+def named_twice(X: Any) -> InputError:
     names = [str(name) for name in getattr(X, "column_names", X.columns)]  # the first is pyarrow's
     twice = [name for name, times in Counter(names).items() if times > 1]
     return InputError(

@@ -11,9 +11,11 @@ from typing import Any, ClassVar, Literal, Self
 import narwhals as nw
 import numpy as np
 import torch
+from narwhals.exceptions import DuplicateError
 from torch import Tensor
 
 from l2x.errors import InputError
+from l2x.features.frames import named_twice
 from l2x.features.view import View
 from l2x.features.vocabulary import (
     PAD,
@@ -223,14 +225,19 @@ def as_list(X: Any) -> list[str]:
         return X.texts
     if isinstance(X, str):
         raise InputError("Expected a list of texts, got one text; pass [text].")
-    given = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
+    given = nw.from_native(X, allow_series=True, pass_through=True)
+    if isinstance(given, nw.LazyFrame):
+        raise InputError("Expected a list of texts, or a column of them, got a LazyFrame; pass X.collect().")
     if isinstance(given, nw.DataFrame):
-        if len(given.columns) != 1:
+        try:
+            columns = given.columns
+        except DuplicateError as error:
+            raise named_twice(X) from error
+        if len(columns) != 1:
             raise InputError(
-                f"Expected one column of texts, got a table of {len(given.columns)}; "
-                "pass the column, X['text']."
+                f"Expected one column of texts, got a table of {len(columns)}; pass the column, X['text']."
             )
-        given = given[given.columns[0]]
+        given = given[columns[0]]
     texts = given.to_list() if isinstance(given, nw.Series) else _listed(given)
     for row, text in enumerate(texts):
         if not isinstance(text, str):

@@ -101,7 +101,7 @@ def _agreement_lines(card: ReportCard) -> list[tuple[str, Estimate, str]]:
     """Label, number and colour of who gives the model's answer, as far as it was measured."""
     known = _estimates(card)
     keys = [key for part, key in known if part == "fidelity"]
-    removals = [key for key in keys if key != "random" and not key.endswith(("_kl", "_complement"))]
+    removals = [key for key in keys if not key.endswith(("_kl", "_complement", "random"))]
     lines = [
         *((f"model, {key}", "fidelity", key, ACCENT) for key in removals),
         ("model, all but these", "fidelity", f"{removals[0]}_complement", SOFT),
