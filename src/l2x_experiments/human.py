@@ -142,6 +142,10 @@ def _classes(record: Record, row: int) -> tuple[int | None, int | None]:
 
 
 def latest(records: Records) -> Records:
-    """Of each problem only the last study: an earlier one was of other selections."""
-    last = {record["problem"]: record["selections"] for record in records}
-    return Records(record for record in records if record["selections"] == last[record["problem"]])
+    """Of each problem only the last study: an earlier one was of other selections, or of fewer reviews."""
+    last = {record["problem"]: _study(record) for record in records}
+    return Records(record for record in records if _study(record) == last[record["problem"]])
+
+
+def _study(record: Record) -> tuple[str, int]:
+    return record["selections"], record["wanted"]

@@ -58,14 +58,14 @@ def _about(records: Records) -> str:
     return (
         f"{first['items']:,} test reviews. Every reader reads each review once, under one method, in a "
         "random order; “cannot tell” counts for no class. Readers have thresholds of their own and overlook "
-        "one word in ten. Taylor is told the answer: it ranks by what speaks for the class that the model "
-        "predicted. The command l2x study asks people in the same way."
+        "one word in ten. Taylor is told the answer, as is the explainer that says so: they select what "
+        "speaks for the class that the model predicted. The command l2x study asks people in the same way."
     )
 
 
 def _missing(group: Records) -> list[str]:
     gone = [LABELS[method] for method in METHODS if not group.has(method=method)]
-    return [f"No selections were kept of {', '.join(gone)}."] if gone else []
+    return [f"No selections were kept of: {'; '.join(gone)}."] if gone else []
 
 
 def _name(record: Record) -> str:

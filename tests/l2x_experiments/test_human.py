@@ -61,7 +61,31 @@ def test_stand_ins_read_what_was_selected(source: Path) -> None:
     assert page.index("No human was asked") < page.index("Ten words")
     assert "84.4%" in page
     assert "77.4%" in page
-    assert "No selections were kept of L2X, paper, Taylor." in page
+    assert "No selections were kept of: l2x, told the answer; L2X, paper; Taylor." in page
+
+
+def test_every_method_whose_selections_of_seed_0_were_kept(source: Path) -> None:
+    wanted = ["l2x", "l2x-told", "paper", "taylor", "random"]
+    for problem, selection in (("words", [5, 6]), ("sentences", [1])):
+        kept = [record(problem, method, selection) for method in (*wanted, "lime")]
+        for one in kept:  # what model and judge say of a selection may be missing
+            del one["items"]["posthoc"], one["items"]["judge"]
+        without = [{"problem": problem, "method": method, "seed": 0, "k": 1} for method in wanted]
+        others = [record(problem, method, [0]) | {"seed": 1} for method in wanted]
+        (source / f"imdb-{problem}.json").write_text(json.dumps(kept + without + others))
+    records = run(human.experiment(quick=True, source=source), source, progress=False)
+    for problem in ("words", "sentences"):
+        found = {one["method"]: one["human_accuracy"] for one in records.select(problem=problem)}
+        assert found.keys() == {*wanted, "whole"}
+        assert all(accuracy > 0.8 for accuracy in found.values())
+    assert "No selections were kept" not in human_report.report(records).write(source).read_text()
+
+
+def test_a_quick_study_is_not_shown_beside_a_full_one(source: Path) -> None:
+    for quick in (True, False):
+        records = run(human.experiment(quick=quick, source=source), source, progress=False)
+    assert len(records) == 10
+    assert {one["wanted"] for one in human.latest(records)} == {500}
 
 
 def test_other_selections_are_another_study(source: Path) -> None:

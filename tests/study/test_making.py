@@ -60,6 +60,20 @@ def test_the_seed_fixes_everything(tmp_path: Path, fitted: l2x.Explainer) -> Non
     assert made[0] == made[1] != made[2]
 
 
+def test_inputs_that_are_the_same_are_drawn_once(tmp_path: Path, fitted: l2x.Explainer) -> None:
+    """Or a rater would see one review under two methods."""
+    different = np.random.default_rng(5).normal(size=(20, 5))
+    X = np.repeat(different, 3, axis=0)
+    with new(
+        tmp_path / "a.study", fitted, one_column, X, items=15, against=["whole"], judge=False, practice=3
+    ) as study:
+        shown = [item.cells[1].content["cells"] for item in study.items()]
+        assert len({item.row // 3 for item in study.items()}) == 15
+    assert len({json.dumps(cells) for cells in shown}) == 15
+    with pytest.raises(InputError, match="60 rows, 20 of them different; 16 items and 5 rows"):
+        new(tmp_path / "b.study", fitted, one_column, X, items=16, judge=False, practice=3)
+
+
 def mood(texts: list[str]) -> np.ndarray:
     p = np.array([0.5 + 0.45 * (("great" in text) - int("awful" in text)) for text in texts])
     return np.stack([1 - p, p], axis=1)

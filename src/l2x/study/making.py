@@ -18,6 +18,7 @@ from l2x.explanation import Explanation
 from l2x.features.kinds import kind_of, unit_of
 from l2x.features.view import View, checked_k
 from l2x.foundations.arrays import Array
+from l2x.inputs import cells
 from l2x.plots.labels import count
 from l2x.study.content import selected_content, whole_content
 from l2x.study.methods import contenders
@@ -83,7 +84,8 @@ def new(
     model : the model that it explains, a classifier
     X : rows that the explainer was not fitted on: items, worked examples and practice are drawn from them,
         and the judge learns from the rest
-    items : how many inputs raters are asked about; at most those of X that are not used for examples
+    items : how many inputs raters are asked about; at most those of X that differ and are not used for
+        examples
     raters : answers that each input gets under each method
     against : methods to compare with, by name ("taylor", "lime", "random", "whole", ...), paths of other
         saved explainers, or {name: object with explain(X, k)}
@@ -101,7 +103,7 @@ def new(
     k = checked_k(view, explainer.k if k is None else k)
     found = contenders(against, explainer, model, black_box, seed=seed)
     X = view.check(X)
-    drawn, taught, rest = _drawn(len(X), items, practice, seed)
+    drawn, taught, rest = _drawn(X, items, practice, seed)
     shown = view.take(X, np.concatenate([taught, drawn]))
     answers = ask(black_box, view, shown, progress=False)
     if black_box.task == "regression":
@@ -157,18 +159,29 @@ def described(view: View, k: int) -> str:
     return f"{count(k, 'patche' if unit == 'patch' and k > 1 else unit)} of {whole}"
 
 
-def _drawn(n: int, items: int, practice: int, seed: int) -> tuple[Array, Array, Array]:
-    """Rows for items, for examples and practice, and the rest; each in random order."""
-    taught = EXAMPLES + practice
+def _drawn(X: Any, items: int, practice: int, seed: int) -> tuple[Array, Array, Array]:
+    """Rows for items, for examples and practice, and the rest; each in random order.
+
+    Of inputs that are the same, one is drawn: nobody is to see a review twice, under two methods.
+    """
+    n, taught = len(X), EXAMPLES + practice
     if items < 1:
         raise InputError(f"items is {items}; a study needs at least one.")
-    if n < items + taught:
-        raise InputError(
-            f"The data have {count(n, 'row')}; {count(items, 'item')} and {taught} rows for examples and "
-            "practice are needed."
-        )
     order = np.random.default_rng(seed).permutation(n)
-    return order[taught : taught + items], order[:taught], order[taught + items :]
+    found: dict[str, int] = {}
+    tried = 0
+    while tried < n and len(found) < items + taught:
+        row = int(order[tried])
+        found.setdefault(repr(cells(X, row) or X[row]), row)
+        tried += 1
+    if len(found) < items + taught:
+        different = "" if len(found) == n else f", {len(found):,} of them different"
+        raise InputError(
+            f"The data have {count(n, 'row')}{different}; {count(items, 'item')} and {taught} rows for "
+            "examples and practice are needed."
+        )
+    rows = np.array(list(found.values()))
+    return rows[taught:], rows[:taught], order[tried:]
 
 
 def _class_names(given: Sequence[str] | None, explainer: Any, classes: int) -> tuple[str, ...]:
