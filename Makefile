@@ -46,7 +46,7 @@ versions: $(VENV)/.test ## mypy for newer Pythons, and bytecode by those that ar
 docs: $(VENV)/.test ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
 	$(BIN)/python -m website $(ARGS)
 
-table: $(VENV)/.test ## refresh the README's table of results from the records
+table: $(VENV)/.test ## refresh the tables of README and docs/ from the records
 	$(BIN)/python -m website table
 
 readme: $(VENV)/.test ## refresh what the README shows: outputs, pictures, the table of results

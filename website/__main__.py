@@ -9,9 +9,11 @@ from website.build import build
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["table"]:
+            from website import tables
             from website.readme import refresh_table
 
             refresh_table()
+            tables.refresh()
         case ["readme"]:
             from website.readme import refresh
 

@@ -47,9 +47,10 @@ def run_block(code: str, space: dict[str, Any], page: str) -> tuple[str, Any]:
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     said, shown = io.StringIO(), None
     with contextlib.redirect_stdout(said):
-        exec(compile(tree, page, "exec"), space)
+        # dont_inherit: the page's Python is not to have this module's `annotations`.
+        exec(compile(tree, page, "exec", dont_inherit=True), space)
         if isinstance(last, ast.Expr):
-            shown = eval(compile(ast.Expression(last.value), page, "eval"), space)
+            shown = eval(compile(ast.Expression(last.value), page, "eval", dont_inherit=True), space)
     return said.getvalue(), shown
 
 

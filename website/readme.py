@@ -1,11 +1,10 @@
 """What the README shows and nobody types: the output of its code, its pictures, and the table of results.
 
-`make readme` refreshes all three, `make table` the table alone, which a test compares with the records.
+`make readme` refreshes all three, `make table` the table alone (and those of docs/: tables.py).
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from l2x_experiments.tables import Table
 from website import DOCS, ROOT
 from website.pages import blocks, run_block, run_page, working_folder
 from website.results import RECORDS
+from website.tables import between
 
 README = ROOT / "README.md"
 PICTURES = DOCS / "pictures"
@@ -47,13 +47,6 @@ def draw(explanation: Any) -> None:
         for kind, tutorial in (("text", "reviews"), ("image", "digits")):
             run_page(Path(shutil.copy(DOCS / "tutorials" / f"{tutorial}.md", folder)))
             shutil.copy(Path(folder) / "pictures" / f"{tutorial}-1.svg", PICTURES / f"readme-{kind}.svg")
-
-
-def between(text: str, first: str, last: str, new: str) -> str:
-    """The text with what stands between two comments replaced."""
-    found = re.compile(rf"(<!-- {first} -->\n).*?(<!-- /{last} -->)", flags=re.DOTALL)
-    assert found.search(text), f"the README has no <!-- {first} -->"
-    return found.sub(lambda marks: f"{marks[1]}{new}\n{marks[2]}", text)
 
 
 def results_table() -> str:

@@ -242,6 +242,7 @@ class FittedQ:
 
     @property
     def likelihood(self) -> Likelihood:
+        """Of classes, or of means."""
         return self.q.likelihood
 
     def answers(self, X: Any) -> Array:
@@ -251,6 +252,7 @@ class FittedQ:
         return ask(self.black_box, self.view, self.view.check(X), progress=False)
 
     def log_q(self, X: Any, mask: Array, answers: Array) -> Array:
+        """The mean of log q(y | x_S) over the model's answers to each row, in nats, (n,)."""
         outputs = torch.from_numpy(self.outputs(X, mask))
         return self.likelihood.log_likelihood(outputs, self.likelihood.targets(answers)).numpy()
 
@@ -290,9 +292,11 @@ class ConditionalModel:
     background: Array  # (m, d)
 
     def answers(self, X: Any) -> Array:
+        """The model's own answers."""
         return self.model(np.asarray(X))
 
     def log_q(self, X: Any, mask: Array, answers: Array) -> Array:
+        """The mean of log P_m(y | x_S) over the model's answers to each row, in nats, (n,)."""
         X = np.asarray(X)
         m, d = self.background.shape
         parts = []

@@ -300,6 +300,7 @@ class Reinforce(Sampler):
     samples: int = 1
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Masks (samples, batch, d) of k independent picks, and the log probability of the picks."""
         log_p = torch.log_softmax(scores, dim=-1)
         noise = gumbel((self.samples, k, *scores.shape), scores, generator)
         picks = (log_p + noise).argmax(dim=-1).movedim(1, -1)  # (samples, batch, k)

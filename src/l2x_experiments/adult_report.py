@@ -76,6 +76,11 @@ def table(records: Records, key: str) -> Table:
     return Table.of(with_entry(records, key), {"method": name_of("method", LABELS), **cells})
 
 
+def findings(group: Records) -> str:
+    """What the report cards of a group say about encoding."""
+    return ", ".join(sorted({FINDING_NAMES[finding] for finding in group.values("card", "finding")}))
+
+
 def cards(records: Records) -> Table:
     """One column for each method: its report card, means over seeds."""
 
@@ -85,9 +90,6 @@ def cards(records: Records) -> Table:
             return f"{np.mean(values):.3f}" if values else NOTHING  # precomputed: nothing is explained again
 
         return cell
-
-    def findings(group: Records) -> str:
-        return ", ".join(sorted({FINDING_NAMES[finding] for finding in group.values("card", "finding")}))
 
     cells: dict[str, Cell] = {
         "": name_of("method", LABELS),

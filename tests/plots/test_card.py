@@ -50,6 +50,6 @@ def test_the_page_says_what_was_found() -> None:
 def test_a_notebook_shows_the_verdict_and_every_number() -> None:
     table = BRIEF._repr_html_()
     assert UNCHECKED.sentence.replace("'", "&#x27;") in table
-    assert table.count("<tr") == sum(len(part.entries) for part in BRIEF.parts)
+    assert table.count("<tr") == sum(1 + len(part.entries) for part in BRIEF.parts)
     assert "<style" not in table  # notebooks drop it
     assert "0.500 [0.400, 0.600]" in table

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CHEATS = ("position", "prediction", "marginal")
 pages = pytest.importorskip("website.pages")
 
 
@@ -83,6 +84,27 @@ def test_every_experiment_of_the_records_has_a_report() -> None:
     for name in results.names():
         module = results.MODULES.get(name, name)
         assert name in results.BENCHMARKS or find_spec(f"l2x_experiments.{module}_report"), name
+
+
+def test_tables_of_pages_are_what_the_records_say() -> None:
+    from website import tables
+
+    for page, made in tables.PAGES.items():
+        text = (ROOT / "docs" / page).read_text()
+        for name, table in made.items():
+            kept = f"<!-- {name}: make table -->\n\n{table()}\n\n<!-- /{name} -->"
+            assert kept in text, f"{page}, {name}: run make table"
+
+
+def test_the_verdicts_rates_in_the_method_are_those_of_the_records() -> None:
+    from website.tables import records
+
+    from l2x_experiments.honesty_report import rates
+
+    found = rates(records("honesty").select(kind="card"))
+    flagged, seeds = (sum(rate) for rate in zip(*(found[cheat] for cheat in CHEATS), strict=True))
+    said = f'cheaters flagged {flagged} times of {seeds}, ours (`value="surrogate"`) {{}} of {{}}'
+    assert said.format(*found["l2x"]) in (ROOT / "docs" / "mathematics.md").read_text()
 
 
 def test_screenshots_are_small_and_committed() -> None:

@@ -13,19 +13,16 @@ import l2x
 
 reference = pytest.importorskip("website.reference")
 
-# Found through what makes them: their makers' docstrings have the example.
-MADE_BY = {
+# Shown in the example of another name.
+SHOWN_BY = {
     "l2x.datasets.AdultData": "adult", "l2x.datasets.TextData": "imdb",
     "l2x.evaluation.ReportCard": "report_card", "l2x.evaluation.Encoding": "encode_meter",
-    "l2x.evaluation.FittedQ": "fit_judge", "l2x.study.Rater": "Study", "l2x.study.Results": "results",
-    "l2x.study.Settings": "new",
+    "l2x.evaluation.FittedQ": "fit_judge", "l2x.study.Rater": "new", "l2x.study.Settings": "new",
+    "l2x.study.Results": "new", "l2x.study.results": "new", "l2x.study.simulate": "new",
+    "l2x.study.write_answers": "new", "l2x.study.write_report": "new",
 }  # fmt: skip
-# Their examples would fetch, train for long, or need a study: tutorials and docs/study.md have them.
-ELSEWHERE = {
-    "l2x.datasets.adult", "l2x.datasets.glove", "l2x.datasets.imdb", "l2x.datasets.mnist",
-    "l2x.evaluation.encode_meter", "l2x.study.new", "l2x.study.results", "l2x.study.simulate",
-    "l2x.study.write_answers", "l2x.study.write_report",
-}  # fmt: skip
+# Their examples would fetch: they are shown, and do not run.
+FETCHED = {"l2x.datasets.adult", "l2x.datasets.glove", "l2x.datasets.imdb", "l2x.datasets.mnist"}
 NAMES = [(package, name) for package in reference.PACKAGES for name in reference.public_names(package)]
 
 
@@ -68,8 +65,31 @@ def test_a_docstring_names_every_parameter(package: str, name: str) -> None:
 
 @pytest.mark.parametrize(("package", "name"), NAMES)
 def test_an_example_runs(package: str, name: str) -> None:
-    """That it runs is checked by test_public_api.py; here, that there is one."""
+    """That it runs is checked by test_public_api.py; here, that there is one, and that it is not skipped."""
     found, full = public(package, name), f"{package}.{name}"
-    if full in ELSEWHERE or full in MADE_BY or not (inspect.isclass(found) or inspect.isfunction(found)):
-        return
-    assert ">>>" in (inspect.getdoc(found) or ""), f"{full} has no example"
+    if not (inspect.isclass(found) or inspect.isfunction(found)):
+        return  # a constant
+    shown = inspect.getdoc(public(package, SHOWN_BY.get(full, name))) or ""
+    assert ">>>" in shown, f"{full} has no example"
+    if inspect.isfunction(found):
+        assert f"{name}(" in shown.partition(">>>")[2]
+    if full not in FETCHED:
+        assert "+SKIP" not in (inspect.getdoc(found) or "")
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_a_function_says_what_it_returns_and_raises(package: str, name: str) -> None:
+    found = public(package, name)
+    if inspect.isfunction(found):
+        text = inspect.getdoc(found) or ""
+        assert "\nReturns\n" in text or found.__annotations__["return"] == "None"
+        assert "\nRaises\n" in text or not re.search(r"^ +raise ", inspect.getsource(found), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_methods_have_docstrings(package: str, name: str) -> None:
+    """Of their own, or of the class that they implement."""
+    found = public(package, name)
+    for method, value in vars(found).items() if inspect.isclass(found) else ():
+        if not method.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+            assert inspect.getdoc(getattr(found, method)), f"{package}.{name}.{method} has no docstring"

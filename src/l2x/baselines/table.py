@@ -27,6 +27,15 @@ def method_table(milliseconds: Mapping[str, float]) -> list[dict[str, Any]]:
 
     `milliseconds` is keyed by the methods' names (`Lime.name`), and "L2X" for `l2x.Explainer`.
 
+    Returns
+    -------
+    One mapping for each method, in the table's order.
+
+    Raises
+    ------
+    InputError
+        If a method is not one of `METHODS` or L2X.
+
     >>> method_table({"LIME": 40.0})[0]
     {'method': 'LIME', 'training': False, 'milliseconds': 40.0, 'additive': True, 'model_agnostic': True}
     """

@@ -44,6 +44,18 @@ def adult(*, folder: str | Path | None = None, progress: bool = True) -> AdultDa
 
     folder : where the file is, if it is here already
     progress : show a bar while fetching
+
+    Returns
+    -------
+    An `AdultData`: the frame `.X` and the labels `.y`.
+
+    Raises
+    ------
+    DataError
+        If the file is not what it should be, or cannot be fetched.
+
+    >>> adult().X.shape  # doctest: +SKIP
+    (32561, 12)
     """
     home = ADULT.fetch(local=folder, progress=progress)
     return of_csv((home / FILE.name).read_bytes())

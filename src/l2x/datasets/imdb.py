@@ -61,6 +61,20 @@ def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: 
 
     split : "train" or "test"
     progress : show a bar while fetching
+
+    Returns
+    -------
+    A `TextData`: the reviews and their labels.
+
+    Raises
+    ------
+    InputError
+        If there is no such split.
+    DataError
+        If the files are not what they should be, or cannot be fetched.
+
+    >>> len(imdb("test").y)  # doctest: +SKIP
+    25000
     """
     if split not in ("train", "test"):
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")

@@ -52,6 +52,15 @@ def invase(
     variant : formulas of the "code" or of the "paper"
     seed : the same seed gives the same rows
 
+    Returns
+    -------
+    A `SyntheticData`: rows, their true features, k, and the true model.
+
+    Raises
+    ------
+    InputError
+        If there is no such set, or d is too small.
+
     >>> data = invase("syn4", 100, seed=1)
     >>> data.X.shape, data.k, sorted(set(data.truth.sum(axis=1).tolist()))
     ((100, 11), 4, [3, 5])

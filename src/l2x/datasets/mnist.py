@@ -70,6 +70,20 @@ def mnist(
 
     split : "train" or "test"
     progress : show a bar while fetching
+
+    Returns
+    -------
+    An `ImageData`: images `.X` (n, 28, 28) and digits `.y`.
+
+    Raises
+    ------
+    InputError
+        If there is no such split.
+    DataError
+        If the files are not what they should be, or cannot be fetched.
+
+    >>> mnist((3, 8), split="test").X.shape  # doctest: +SKIP
+    (1984, 28, 28)
     """
     if split not in COUNTS:
         raise InputError(f"split is {split!r}; choose 'train' or 'test'.")
@@ -84,6 +98,10 @@ def mnist(
 
 def small_digits(digits: Sequence[int] | None = None) -> ImageData:
     """scikit-learn's 1,797 digits of 8 x 8 pixels, shuffled, brightness 0 to 255: nothing to download.
+
+    Returns
+    -------
+    An `ImageData`: images `.X` (n, 8, 8) and digits `.y`.
 
     >>> small_digits((3, 8)).X.shape
     (357, 8, 8)

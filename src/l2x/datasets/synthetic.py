@@ -124,6 +124,15 @@ def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0
     variant : formulas of the "code" or of the "paper"
     seed : the same seed gives the same rows
 
+    Returns
+    -------
+    A `SyntheticData`: rows, their true features, k, and the true model.
+
+    Raises
+    ------
+    InputError
+        If there is no such set.
+
     >>> data = synthetic("switch", 100, seed=1)
     >>> data.X.shape, data.k, data.truth.sum(axis=1).tolist() == [5] * 100
     ((100, 10), 5, True)

@@ -67,6 +67,15 @@ def choose_k(
     value : the q that measures; by default the explainer's own, better a judge (`fit_judge`)
     responses : the model's answers for X, if they are known; otherwise the value asks the model
 
+    Returns
+    -------
+    A `SizeChoice`: `.k`, the curve `.sizes` and `.shares`, `.plot()`.
+
+    Raises
+    ------
+    InputError
+        If `keep` is not a share.
+
     >>> from l2x.baselines import GlobalTopK
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("orange_skin", 200, seed=0)

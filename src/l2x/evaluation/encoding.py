@@ -68,6 +68,25 @@ def encode_meter(
     test_X, test_masks, test_answers : the same of other rows, to measure on
     plan : as the judge's; the probes train for a quarter of the steps of its value phase
     seed : of g1 and g0; the second g0 has the next
+
+    Returns
+    -------
+    An `Encoding`, row by row.
+
+    Raises
+    ------
+    InputError
+        If the judge is not a network.
+
+    >>> from l2x.baselines import RandomK
+    >>> from l2x.datasets import synthetic
+    >>> from l2x.evaluation import fit_judge
+    >>> data, plan = synthetic("xor", 300, seed=0), TrainingPlan.quick().with_steps(value=8)
+    >>> judge = fit_judge(data.model, data.X, k=2, training=plan)
+    >>> mask, answers = RandomK().explain(data.X, 2).mask, data.model(data.X)
+    >>> test = {"test_X": data.X[200:], "test_masks": mask[200:], "test_answers": answers[200:]}
+    >>> encode_meter(judge, data.X[:200], mask[:200], answers[:200], plan=plan, **test).gain.shape
+    (100,)
     """
     network = judge.q
     if not isinstance(network, NetworkQ):

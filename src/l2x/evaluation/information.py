@@ -52,6 +52,15 @@ def information(
     explanation : what was selected in them
     responses : (n, classes), the model's answers for X, if they are known; otherwise the value asks the model
 
+    Returns
+    -------
+    An `Information`: bits captured and available, and their share.
+
+    Raises
+    ------
+    InputError
+        If the model predicts numbers.
+
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("orange_skin", 200, seed=0)
     >>> truth = Explanation(data.truth.astype(float), k=4, feature_names=[f"x{i}" for i in range(10)])

@@ -32,6 +32,15 @@ def mask_only_accuracy(
     masks, answers : the same of other rows, to measure on
     strength : C of `sklearn.linear_model.LogisticRegression`
 
+    Returns
+    -------
+    A share, between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If masks and answers differ in number.
+
     >>> left, right = [True, False], [False, True]
     >>> masks, answers = np.array([left, right] * 20), np.array([0, 1] * 20)
     >>> mask_only_accuracy(masks, answers, masks, answers)

@@ -66,6 +66,15 @@ def oracle(
     responses : (n, outputs), the model's answers for X, if they are known; otherwise the value asks the model
     tolerance : nats within which two subsets are equally good, for `ties`
 
+    Returns
+    -------
+    An `Oracle`: the best `.explanation`, its `.log_q` and `.ties` row by row, `.gap(other)`.
+
+    Raises
+    ------
+    InputError
+        If there are too many subsets to try, or fewer than k features.
+
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("xor", 20, seed=0)
     >>> best = oracle(data.model.conditional(rows=200), data.X, k=2)

@@ -33,6 +33,15 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     features : what one feature is, fitted or not; by default `Columns()`
     seed : of the weights
 
+    Returns
+    -------
+    A `BlackBox`, to be explained like the model.
+
+    Raises
+    ------
+    InputError
+        If the model reads ids of words, as only its own network can.
+
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("xor", 100, seed=0)
     >>> random_model(data.model, data.X)(data.X).shape

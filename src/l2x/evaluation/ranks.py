@@ -39,6 +39,10 @@ def exact_sets(explanation: Explanation, truth: Array) -> float:
     explanation : what was selected
     truth : (n, d) booleans, the truly relevant features
 
+    Returns
+    -------
+    A share, between 0 and 1.
+
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]] * 2), k=2, feature_names=list("abcd"))
     >>> exact_sets(e, np.array([[True, True, False, False], [True, False, True, False]]))
     0.5
@@ -52,6 +56,10 @@ def true_positive_rate(explanation: Explanation, truth: Array) -> float:
     explanation : what was selected
     truth : (n, d) booleans, the truly relevant features
 
+    Returns
+    -------
+    A share, between 0 and 1.
+
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=1, feature_names=list("abcd"))
     >>> true_positive_rate(e, np.array([[True, True, False, False]]))
     0.5
@@ -64,6 +72,10 @@ def false_discovery_rate(explanation: Explanation, truth: Array) -> float:
 
     explanation : what was selected
     truth : (n, d) booleans, the truly relevant features
+
+    Returns
+    -------
+    A share, between 0 and 1.
 
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
     >>> false_discovery_rate(e, np.array([[True, False, True, False]]))

@@ -19,6 +19,11 @@ def jaccard(explanation: Explanation, other: Explanation) -> Array:
     (n,) values, 1 for the same set, 0 for disjoint ones. Two random sets of k among d features overlap by
     about k / (2 d - k).
 
+    Raises
+    ------
+    InputError
+        If they differ in rows or features.
+
     >>> e = Explanation(np.array([[3.0, 2.0, 1.0, 0.0]]), k=2, feature_names=list("abcd"))
     >>> other = Explanation(np.array([[3.0, 1.0, 2.0, 0.0]]), k=2, feature_names=list("abcd"))
     >>> jaccard(e, other).round(3).tolist()

@@ -14,6 +14,15 @@ from l2x.features.stopwords import FILLER
 def selected_words(explanation: Explanation) -> Counter[str]:
     """How often each word was selected, in lower case: `selected_words(explanation).most_common(20)`.
 
+    Returns
+    -------
+    Word: how often, over all rows.
+
+    Raises
+    ------
+    InputError
+        If the explanation is not one of words.
+
     >>> import numpy as np
     >>> from l2x.features.words import Words
     >>> view = Words(length=4).fit(["a good film"])
@@ -29,6 +38,10 @@ def selected_words(explanation: Explanation) -> Counter[str]:
 
 def filler(words: Iterable[str]) -> list[str]:
     """Those of the words that are no reasons: English stop words, except "no" and "not".
+
+    Returns
+    -------
+    The stop words among them, in their order.
 
     >>> filler(["great", "the", "not", "worst"])
     ['the']

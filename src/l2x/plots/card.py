@@ -46,11 +46,7 @@ def card_page(card: ReportCard) -> str:
 def card_table(card: ReportCard) -> str:
     """For notebooks: the verdict, and every number with how to read it; colours over the page's own."""
     heading = f"Report card: {card.name}"
-    rows = [
-        _table_row(entry, part if i == 0 else None)
-        for part in card.parts
-        for i, entry in enumerate(part.entries)
-    ]
+    rows = [row for part in card.parts for row in (_title_row(part), *map(_table_row, part.entries))]
     note_below = (
         f"k = {card.k} of {card.features} features, {card.rows:,} rows, {card.task}; 95 % bootstrap intervals"
     )
@@ -61,16 +57,21 @@ def card_table(card: ReportCard) -> str:
     )
 
 
-def _table_row(entry: Entry, part: Part | None) -> str:
-    title = "" if part is None else escape(part.title)
+CELL = "border:none;background:none;text-align:left;vertical-align:top;padding:1px 9px"
+
+
+def _title_row(part: Part) -> str:
+    """Across all columns: what the numbers mean needs the room."""
+    return f'<td colspan="3" style="{CELL};font-weight:600;padding-top:7px">{escape(part.title)}</td>'
+
+
+def _table_row(entry: Entry) -> str:
     cells = [
-        (title, "font-weight:600;white-space:nowrap"),
         (escape(entry.label.replace("  ", "· ")), "white-space:nowrap"),
         (escape(entry.text), "font-variant-numeric:tabular-nums;white-space:nowrap"),
         (escape(entry.meaning), "opacity:.65"),
     ]
-    plain = "border:none;background:none;text-align:left;vertical-align:top;padding:1px 9px"
-    return "".join(f'<td style="{plain};{style}">{text}</td>' for text, style in cells)
+    return "".join(f'<td style="{CELL};{style}">{text}</td>' for text, style in cells)
 
 
 def plot_card(card: ReportCard, path: str | Path | None = None) -> Figure:

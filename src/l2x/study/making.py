@@ -97,6 +97,30 @@ def new(
     patience : seconds after which a task that was left is given to somebody else
     seed : of what is drawn, and of who sees what
     judge : fit an independent judge on the rows that are not drawn; its plan is `training`
+
+    Returns
+    -------
+    The `Study`.
+
+    Raises
+    ------
+    InputError
+        If the model predicts numbers, or there are too few rows.
+
+    >>> import tempfile
+    >>> import l2x
+    >>> data = l2x.datasets.synthetic("xor", 300, seed=0)
+    >>> plan = TrainingPlan.quick().with_steps(value=8, selector=8)
+    >>> explainer = l2x.Explainer(data.model, 2, training=plan, value="surrogate").fit(data.X[:200])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = new(f"{folder}/xor.study", explainer, data.model, data.X[200:], items=9, judge=False)
+    ...     answers = l2x.study.simulate(study, raters=0, careless=1)
+    ...     found = l2x.study.results(study, simulated=True)
+    ...     page = l2x.study.write_report(study, f"{folder}/report.html")
+    ...     table = l2x.study.write_answers(study, f"{folder}/answers.csv")
+    ...     study.close()
+    >>> answers, page.name, table.name
+    (9, 'report.html', 'answers.csv')
     """
     check_new(Path(path))
     black_box, view = as_black_box(model), explainer.features_

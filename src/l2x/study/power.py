@@ -62,6 +62,15 @@ def power_table(
     level, wanted : of a two-sided test, and the chance that `items_needed` is for
     seed : of the simulated studies
 
+    Returns
+    -------
+    A `Power` for each number of raters: the chance for each number of items, and how many are needed.
+
+    Raises
+    ------
+    InputError
+        If the accuracy is not between the difference and what neutral answers leave.
+
     >>> [entry.raters for entry in power_table(items=[100], raters=[1, 3])]
     [1, 3]
     """

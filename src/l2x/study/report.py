@@ -45,6 +45,10 @@ def write_report(study: Study, path: str | Path) -> Path:
 
     study : with answers, of people or of stand-ins
     path : of the page, .html
+
+    Returns
+    -------
+    The path of the page.
     """
     return write_file(path, render(study).encode())
 
@@ -54,6 +58,10 @@ def write_answers(study: Study, path: str | Path) -> Path:
 
     study : with answers, of people or of stand-ins
     path : of the file, .csv
+
+    Returns
+    -------
+    The path of the file.
     """
     return write_atomically(path, answers_csv(study).encode())
 

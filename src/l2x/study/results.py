@@ -107,6 +107,15 @@ def results(study: Study, *, simulated: bool = False, draws: int = 1000, seed: i
 
     study : with answers
     draws, seed : of the bootstrap
+
+    Returns
+    -------
+    The `Results`.
+
+    Raises
+    ------
+    InputError
+        If there are no such answers yet.
     """
     answers = study.answers(simulated=simulated)
     if not any(answer.item is not None for answer in answers):

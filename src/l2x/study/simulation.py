@@ -30,6 +30,15 @@ def simulate(study: Study, *, raters: int = 5, careless: int = 0, seed: int = 0)
 
     study : to be answered
     seed : of who overlooks which word
+
+    Returns
+    -------
+    How many answers they gave.
+
+    Raises
+    ------
+    InputError
+        If there is nobody to simulate.
     """
     if raters < 0 or careless < 0 or not raters + careless:
         raise InputError("There is nobody to simulate; give --raters or --careless.")

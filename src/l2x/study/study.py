@@ -98,6 +98,7 @@ class Rater:
 
     @property
     def name(self) -> str:
+        """What the organiser reads: the nickname, or a number."""
         return self.nickname or f"rater {self.number + 1}"
 
 
@@ -185,6 +186,7 @@ class Study:
         return cls(path)
 
     def close(self) -> None:
+        """Close the file."""
         self.store.close()
 
     def __enter__(self) -> Study:
@@ -220,12 +222,15 @@ class Study:
         return None if row is None else _rater(row)
 
     def is_organiser(self, token: str) -> bool:
+        """Whether the token of a link is the organiser's."""
         return hmac.compare_digest(token.encode(), self.organiser_token.encode())
 
     def may_join(self, token: str) -> bool:
+        """Whether the token of a link lets its holder join."""
         return hmac.compare_digest(token.encode(), self.join_token.encode())
 
     def consent(self, rater: Rater) -> None:
+        """Note that the rater has agreed to take part."""
         self._mark(rater, "consented")
 
     def start(self, rater: Rater) -> None:
@@ -242,6 +247,7 @@ class Study:
 
     @property
     def closed(self) -> bool:
+        """Whether it takes no answers."""
         return bool(self.store.setting("closed"))
 
     def set_closed(self, closed: bool) -> None:
@@ -257,6 +263,7 @@ class Study:
         return [Lesson(json.loads(row["content"]), row["answer"]) for row in rows]
 
     def items(self) -> list[Item]:
+        """Every item, with what each method shows of it."""
         with self.store.reading() as db:
             items = db.execute("SELECT * FROM items ORDER BY item").fetchall()
             cells = db.execute("SELECT * FROM cells ORDER BY item, method").fetchall()
