@@ -42,7 +42,7 @@ def test_json_lines_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("", "Empty CSV"), ('{"a": 1}\n{"a": \n', "no JSON with one")]
+    ("content", "message"), [("", "Standard input is empty"), ('{"a": 1}\n{"a": \n', "no JSON with one")]
 )
 def test_what_is_no_table(monkeypatch: pytest.MonkeyPatch, content: str, message: str) -> None:
     give(monkeypatch, content)

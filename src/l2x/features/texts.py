@@ -225,14 +225,14 @@ def as_list(X: Any) -> list[str]:
         return X.texts
     if isinstance(X, str):
         raise InputError("Expected a list of texts, got one text; pass [text].")
-    given = nw.from_native(X, allow_series=True, pass_through=True)
+    try:
+        given = nw.from_native(X, allow_series=True, pass_through=True)
+        columns = given.columns if isinstance(given, nw.DataFrame) else []
+    except DuplicateError as error:
+        raise named_twice(X) from error
     if isinstance(given, nw.LazyFrame):
         raise InputError("Expected a list of texts, or a column of them, got a LazyFrame; pass X.collect().")
     if isinstance(given, nw.DataFrame):
-        try:
-            columns = given.columns
-        except DuplicateError as error:
-            raise named_twice(X) from error
         if len(columns) != 1:
             raise InputError(
                 f"Expected one column of texts, got a table of {len(columns)}; pass the column, X['text']."

@@ -40,6 +40,8 @@ def opened(path: Path) -> Iterator[tuple[Table, bool]]:
     with tempfile.TemporaryDirectory(prefix="l2x-") as folder:
         source = sys.stdin.buffer
         start = source.read(1)
+        if not start:
+            raise InputError("Standard input is empty: pipe a CSV table with a header, or JSON lines.")
         lines = start == b"{"
         spool = Path(folder) / ("input.parquet" if lines else "input.csv")
         with spool.open("wb") as file:
