@@ -196,6 +196,24 @@ def test_what_is_no_path(fitted: l2x.Explainer, path: object) -> None:
         fitted.save(path)
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("settings", [[], 5, {"view": 5}, {"view": {"name": "ColumnGroups"}}])
+def test_forged_files_of_every_format_are_an_error_of_ours(
+    saved: Path, version: int, settings: object
+) -> None:
+    """With a valid checksum: what upgrades an older format must not trust it either."""
+
+    def forge(header: dict[str, Any]) -> None:
+        whole = header["explainer"] | {"response": header["explainer"]["likelihood"]}
+        forged = whole | settings if isinstance(settings, dict) else settings
+        tensors = read_tensors(saved.read_bytes())
+        header |= {"format": version, "explainer": forged, "sha256": artifact._checksum(forged, tensors)}
+
+    rewrite(saved, forge)
+    with pytest.raises(l2x.ArtifactError, match="does not hold a complete explainer"):
+        l2x.load(saved)
+
+
 FORGED = """
 import hashlib, json, random, resource, sys, time
 from pathlib import Path

@@ -175,9 +175,14 @@ def read(path: str | Path) -> Artifact:
         )
     if checksum != _checksum(settings, tensors):
         raise ArtifactError(f"'{path}' was changed after it was saved: its checksum does not match.")
-    written_by = str(settings.get("l2x", "unknown"))
-    for older, upgrade in UPGRADES.items():
-        settings = upgrade(settings) if version <= older else settings
+    try:
+        written_by = str(settings.get("l2x", "unknown"))
+        for older, upgrade in UPGRADES.items():
+            settings = upgrade(settings) if version <= older else settings
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ArtifactError(
+            f"'{path}' does not hold a complete explainer ({type(error).__name__}: {error})."
+        ) from error
     return Artifact(path, written_by, checksum, settings, tensors)
 
 
