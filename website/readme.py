@@ -21,7 +21,7 @@ from website.tables import between
 
 README = ROOT / "README.md"
 PICTURES = DOCS / "pictures"
-METHODS = ("l2x", "paper", "taylor", "lime", "kernel_shap", "random")
+METHODS = ("l2x", "l2x-told", "paper", "taylor", "lime", "kernel_shap", "random")
 CENSUS_K = 3
 
 
