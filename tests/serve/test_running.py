@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,10 @@ def wait_until_ready(address: str, seconds: float = PATIENCE) -> None:
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """Its worker processes; multiprocessing's own helper, which tracks resources, is not one."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    lines = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+    lines = {}
+    for child in children:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it was killed in the meantime
+            lines[int(child)] = Path(f"/proc/{child}/cmdline").read_bytes()
     return [child for child, line in lines.items() if b"spawn_main" in line]
 
 
