@@ -109,7 +109,7 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         items=ITEMS,
         # What no reader would call a reason is none: ours leaves stop words out, at some cost in bits.
         our_features=clone(view).set_params(stop_words="english") if problem == "words" else None,
-        # The authors' code has pretrained vectors in both networks of the sentence task, and none for words.
+        # Pretrained vectors shorten the paper's sentence task; its authors' code has none, and learns longer.
         paper_features=view if problem == "sentences" else plain,
         letter_features=plain,
     )
