@@ -30,8 +30,8 @@ CELLS_AT_ONCE = 1 << 20
 LOOKED_UP = 8
 # Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
-# A reader learns more from the model's answers to this many times fewer rows than from a surrogate's:
-# of whole reviews a surrogate names the model's class for nine in ten.
+# A reader is taught by the model, not by the surrogate, also where this many times fewer rows may be asked
+# about. A judgement: only no limit at all was measured (docs/method.md).
 FEWER = 8
 
 
