@@ -6,7 +6,6 @@ import copy
 import math
 import time
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -25,17 +24,17 @@ from l2x.data import TrainingRows, ask, checked_answers, prepare
 from l2x.errors import BlackBoxError, InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features.columns import Columns
-from l2x.features.matrix import unseen
 from l2x.features.removal import draws_replacements
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, read_answers
 from l2x.files.tables import Table, read_training_rows
 from l2x.fitting import fit_reader, fit_selector, selector_scores
-from l2x.foundations.arrays import Array, batches
+from l2x.foundations.arrays import Array
 from l2x.foundations.progress import say
 from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
-from l2x.sampling import ConcreteMax, PlackettLuce, Sampler, only_selectable
+from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
+from l2x.scoring import input_scores
 from l2x.sizes import ROWS as CALIBRATION_ROWS
 from l2x.sizes import Cuts, learn_cuts
 from l2x.training import Run, TrainingPlan, pick_device
@@ -317,19 +316,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         view = self.features_
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
-        told = self._told(X, answers)
-        scores = torch.empty(len(X), view.d)
-        device = next(self.selector_.parameters()).device
-        counts: Counter[str] = Counter()
-        with torch.inference_mode():
-            for rows in batches(len(X), view.recipes.rows_at_once):
-                x = view.encode(view.take(X, rows), first_row=rows.start).to(device)
-                read = [] if told is None else [told[rows].to(device)]
-                found = self.selector_(x, *read)
-                scores[rows] = only_selectable(found, view.selectable(x), never=-torch.inf)
-                if new := unseen(view, x):
-                    counts.update(new)
-        explanation = Explanation(scores.numpy(), k, view.names_, inputs=X, view=view, unseen=counts)
+        scores, counts = input_scores(view, self.selector_, X, self._told(X, answers))
+        explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
         if keep is None:
             return explanation
         if self.cuts_ is None:

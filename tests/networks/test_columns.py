@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -90,11 +92,32 @@ def test_reading_rows_is_masking_them_first(columns: int) -> None:
 
 @pytest.mark.parametrize("prior", [True, False])
 @pytest.mark.parametrize("gaps", [None, [0]])
-def test_a_frozen_selector_gives_the_same_scores_to_the_bit(prior: bool, gaps: list[int] | None) -> None:
+def test_a_bare_pass_gives_the_same_scores_to_the_bit(prior: bool, gaps: list[int] | None) -> None:
     inputs = None if gaps is None else TableInput([0, 1], gaps, [(2, 3)])
     selector = ColumnSelector(3, prior=prior, inputs=inputs, activation="relu" if prior else "silu")
     for weights in selector.parameters():
         nn.init.normal_(weights)
     x = torch.tensor([[0.5, -1.0, 1.0], [torch.nan if gaps else 2.0, 3.0, 2.0]])
     with torch.inference_mode():
-        torch.testing.assert_close(selector.frozen()(x), selector(x), rtol=0, atol=0)
+        torch.testing.assert_close(selector.bare()(x), selector(x), rtol=0, atol=0)
+
+
+def test_a_bare_pass_follows_its_selector() -> None:
+    """When weights change in place, when they are replaced, and in a copy."""
+    selector, x = ColumnSelector(3, told=2), torch.ones(1, 3)
+    told = torch.tensor([[0.5, -1.0]])
+    copied = copy.deepcopy(selector) if selector.bare() else selector
+
+    def same(of: ColumnSelector) -> bool:
+        return torch.equal(of.bare()(x, told), of(x, told))
+
+    for weights in selector.parameters():
+        nn.init.normal_(weights)
+    assert same(selector)
+    assert same(copied)
+    assert not torch.equal(selector(x, told), copied(x, told))
+    selector.load_state_dict({name: w + 1 for name, w in selector.state_dict().items()}, assign=True)
+    assert same(selector)
+    selector.double()
+    x, told = x.double(), told.double()
+    assert same(selector)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -79,6 +79,7 @@ class ColumnSelector(nn.Module):
             assert isinstance(last, nn.Linear)
             nn.init.zeros_(last.weight)
             last.bias.requires_grad_(False).zero_()  # `prior` takes its place
+        self._bare: BarePass | None = None
 
     @property
     def without_l2(self) -> list[Tensor]:
@@ -93,25 +94,46 @@ class ColumnSelector(nn.Module):
         # Adam's steps do not depend on a gradient's scale: a factor here is a factor of the learning rate.
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 
-    def frozen(self) -> Callable[[Tensor], Tensor]:
-        """`forward` of x alone, to the bit, with the weights of now and without gradients: for a single row
-        the modules around the arithmetic take longer than it does."""
-        steps = [
+    def bare(self) -> BarePass:
+        """`forward` of now, for those who explain a row at a time."""
+        if self._bare is None or self._bare.is_stale:
+            self._bare = BarePass(self)
+        return self._bare
+
+
+class BarePass:
+    """`ColumnSelector.forward`, to the bit, without gradients and without the modules around the arithmetic:
+    for a single row they take longer than it does. The weights are the selector's own, until it is stale."""
+
+    def __init__(self, selector: ColumnSelector) -> None:
+        first, *_ = layers = list(selector.layers)
+        assert isinstance(first, nn.Linear)
+        self._first, self._at = first, first.weight.data_ptr()
+        self._inputs, self._prior, self._version, self._common = selector.inputs, None, 0, None
+        if selector.prior is not None:
+            self._prior = selector.prior.detach()
+            self._version, self._common = self._prior._version, selector.PRIOR_SPEED * self._prior
+        self._steps = [
             partial(F.linear, weight=layer.weight.detach(), bias=layer.bias.detach())
             if isinstance(layer, nn.Linear)
             else layer.forward
-            for layer in self.layers
+            for layer in layers
         ]
-        prior = None if self.prior is None else self.PRIOR_SPEED * self.prior.detach()
+        device = first.weight.device
+        self.elsewhere = None if device.type == "cpu" else device  # where x has to be
 
-        def scores(x: Tensor) -> Tensor:
-            if self.inputs is not None:
-                x = self.inputs(x)
-            for step in steps:
-                x = step(x)
-            return x if prior is None else x + prior
+    @property
+    def is_stale(self) -> bool:
+        """Whether the weights were replaced, as by a move to another device, or the prior learned more."""
+        moved = self._first.weight.data_ptr() != self._at
+        return moved or (self._prior is not None and self._prior._version != self._version)
 
-        return scores
+    def __call__(self, x: Tensor, told: Tensor | None = None) -> Tensor:
+        x = x if self._inputs is None else self._inputs(x)
+        x = x if told is None else torch.cat([x, told], dim=1)
+        for step in self._steps:
+            x = step(x)
+        return x if self._common is None else x + self._common
 
 
 class ColumnPredictor(ReadsSelected):

@@ -23,7 +23,7 @@ def table_scores(explainer: Explainer, reader: Reader) -> Scores | None:
     view, selector = explainer.features_, explainer.selector_
     if not isinstance(reader, TableReader) or type(selector) is not ColumnSelector or explainer.sees_answer:
         return None
-    forward = selector.frozen()
+    forward = selector.bare()
 
     def scores(cells: Sequence[Any]) -> Array:
         x = reader.view.encode_numbers(reader.numbers(cells))
