@@ -161,6 +161,9 @@ def test_in_a_pipe(folder: Folder) -> None:
     rows = [json.loads(line) for line in out.decode().splitlines()]
     assert [row["feature_1"] for row in rows] == wanted["feature_1"].tolist()
     assert not Path("-").exists()
+    empty = subprocess.run(command, input=b"id,a,b,c,d,e\n", capture_output=True, check=False)
+    assert (empty.returncode, empty.stdout) == (1, b"")
+    assert b"DATA has no rows" in empty.stderr
 
 
 def test_flags_have_no_type_in_help(folder: Folder) -> None:

@@ -127,6 +127,18 @@ def test_a_bad_cell_is_named_with_what_to_do(name: str) -> None:
         Cells(["a", "b"], {}, []).numbers(table, first_row=6)
 
 
+def test_a_text_among_numbers_makes_no_categories_in_silence() -> None:
+    numbers = [f"{i / 8}" for i in range(2 * IDENTIFIERS)]
+    numbers[17] = "?"
+    with pytest.raises(
+        l2x.InputError, match=r"Row 17, column 'a' is '\?', and most others there are numbers"
+    ):
+        Cells.of(pd.DataFrame({"a": numbers}), ["a"], [0], most=10, missing=True)
+    twice = pd.DataFrame({"a": numbers * 2})
+    with pytest.warns(UserWarning, match=r"Row 17, column 'a' is '\?'.* They are read as categories; if"):
+        Cells.of(twice, ["a"], [0], most=10, missing=True)
+
+
 def test_what_cannot_be_a_category() -> None:
     many = pd.DataFrame({"id": [f"n{i}" for i in range(IDENTIFIERS + 1)]})
     with pytest.raises(l2x.InputError, match="'id' is another category in each of the 101 rows"):

@@ -58,6 +58,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "more than one column named 'a'; rename",
     ),
     "one name twice in Arrow": (pa.table([[1], [2]], names=["a", "a"]), "more than one column named 'a'"),
+    "a number and its text": (
+        pd.DataFrame([[1, 2]], columns=[1, "1"]),
+        "more than one column named '1'; rename",
+    ),
     "a query": (pl.LazyFrame(CELLS), r"got LazyFrame; pass X.collect\(\)"),
     "complex": (np.ones((2, 2), dtype=complex), "Complex data not supported"),
     "sparse": (scipy.sparse.eye(3), r"A sparse table is not supported; pass X.toarray\(\)"),

@@ -182,12 +182,17 @@ def _check_output(output: Path, inputs: dict[str, Path]) -> None:
 
 def _explain_out(explain: BatchExplainer, table: Table, *, batch_rows: int | None, lines: bool) -> None:
     """Explain the table to standard output, batch by batch."""
+    from l2x.errors import InputError
     from l2x.files.pipes import standard_output
     from l2x.scale.stream import explain_batches
 
+    done = 0
     with standard_output(lines=lines) as write:
         for result in explain_batches(explain, table, batch_rows=batch_rows):
             write(result)
+            done += len(result)
+    if not done:
+        raise InputError("DATA has no rows.")
 
 
 def _check_answers(explainer: Explainer, columns: Sequence[str], model: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -210,14 +211,18 @@ def _levels(X: Any, c: int, name: str, most: int) -> Levels:
     if not can_be_levels(cells.type):
         raise not_taken(name, getattr(cells.type, "extension_name", cells.type))
     levels = Levels.of(cells, most)
-    if IDENTIFIERS < len(levels.values) == len(cells) - cells.null_count:
-        texts = sum(not _is_number(value) for value in levels.values)
-        if 0 < texts < len(levels.values) // 2:
-            row, cell = first_text(column)
-            raise InputError(
-                f"Row {row}, column '{name}' is {cell!r}, and most others there are numbers: correct it, or "
-                "leave it empty if it is missing."
-            )
+    if len(levels.values) <= IDENTIFIERS:
+        return levels
+    texts = sum(not _is_number(value) for value in levels.values)
+    distinct = len(levels.values) == len(cells) - cells.null_count
+    if 0 < texts < len(levels.values) // 2:
+        row, cell = first_text(column)
+        found = f"Row {row}, column '{name}' is {cell!r}, and most others there are numbers"
+        remedy = "correct it, or leave it empty if it is missing"
+        if distinct:
+            raise InputError(f"{found}: {remedy}.")
+        warnings.warn(f"{found}. They are read as categories; if they are numbers, {remedy}.", stacklevel=2)
+    if distinct:
         raise InputError(
             f"Column '{name}' is another category in each of the {len(cells):,} rows: an identifier "
             "explains nothing; drop it, or turn it into numbers. To explain the words of texts, pass that "

@@ -47,6 +47,8 @@ def native(X: Any) -> Any:
             f"The table's columns have names in several levels, such as {nested[0]}; give each one name: "
             "X.columns = ['_'.join(map(str, name)) for name in X.columns]."
         )
+    if len({str(name) for name in frame.columns}) < shape[1]:  # 1 and '1' are one name in a file
+        raise named_twice(X)
     return X
 
 
