@@ -48,7 +48,7 @@ def test_what_was_asked_before_is_not_asked_again() -> None:
 def test_a_limit_is_the_users_or_follows_from_the_time_of_labelling() -> None:
     assert Limit.of(1000, 5.0, calls=10).per_call == 100
     slow, fast = Limit.of(None, 1.0, calls=10), Limit.of(None, 1e-6, calls=10)
-    assert slow.rows == PATIENCE
+    assert slow.rows == 128 <= PATIENCE < 256
     assert fast.rows > 1e8
     assert "1e+03 ms" in slow.reason
     assert Limit.of(None, None, calls=10).rows == 0
