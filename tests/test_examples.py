@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,13 @@ def test_a_new_view() -> None:
         timeout=300,
     )
     assert done.stdout.count("second 3") == 3
+
+
+def test_the_how_to_shows_the_same_view() -> None:
+    page = (EXAMPLES.parent / "docs" / "how-to" / "extend.md").read_text()
+    code = (EXAMPLES / "new_view.py").read_text()
+    for part in re.findall(r"^class .*?(?=^(?:class|def) |\Z)", code, flags=re.DOTALL | re.MULTILINE):
+        assert part.strip() in page
 
 
 @pytest.mark.slow
