@@ -38,7 +38,7 @@ from l2x.sizes import Cuts
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
-FORMAT = 3
+FORMAT = 4
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -212,7 +212,15 @@ def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
     return new | settings
 
 
-UPGRADES = {1: _from_format_1, 2: _from_format_2}
+def _from_format_3(settings: dict[str, Any]) -> dict[str, Any]:
+    """Before 0.1 a selector of sentences did not read what each says by itself."""
+    selector = settings["selector"] or {}
+    if settings["view"]["name"] != "Sentences" or selector == "custom" or selector.get("paper"):
+        return settings
+    return settings | {"selector": {"alone": False} | selector}
+
+
+UPGRADES = {1: _from_format_1, 2: _from_format_2, 3: _from_format_3}
 
 
 def _rebuild(

@@ -43,8 +43,6 @@ ITEMS = 500
 # their answers: fewer reviews for contenders that need many answers, or gradients. A review has 15 sentences
 # at most: a few hundred subsets of them, in place of thousands, are enough for LIME and Kernel SHAP.
 LSTM_SLOWER, LSTM_GRADIENTS, LSTM_SAMPLING, LSTM_SUBSETS = 10, (4000, 2000), (4000, 1000), 200
-# Enough for every step of the reader; the selector's ask about some of their reviews.
-LSTM_QUERIES = 300_000
 
 FULL = Budget(train_rows=25_000, test_rows=25_000, search_rows=100, sampling_rows=200, model_steps=3)
 QUICK = Budget(
@@ -118,7 +116,6 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         sampling = LSTM_SAMPLING if budget == FULL else (few, few)
         setting.limits = {**setting.limits, "sampling": sampling, "gradient": LSTM_GRADIENTS}
         setting.options = {method.name: {"samples": LSTM_SUBSETS} for method in (Lime, KernelShap)}
-        setting.queries = LSTM_QUERIES
     return setting
 
 

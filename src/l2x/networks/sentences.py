@@ -13,7 +13,7 @@ from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in
 from l2x.networks.words import PAD, WindowConvolution, WordEmbedding, refuse_told, weighted_mean
 from l2x.sampling import ConcreteMax
 
-OURS = Recipe(plan_in_small_batches(value=1200, selector=200))
+OURS = Recipe(plan_in_small_batches(value=1200, selector=200), answer="class")
 # As the authors' code has it: a temperature of 0.5 (at 0.1 the selector always takes the first sentence), the
 # sum over sentences divided by k, Glorot's weights.
 PAPER = Recipe(
@@ -93,8 +93,8 @@ class SentencePredictor(nn.Module):
 class SentenceSelector(ReadsFirst):
     """w_θ: ids -> (n, sentences) importance scores; our recipe's, as `WordSelector`.
 
-    It scores every sentence conditioned on a summary of the text, on the predicted answer, and on the
-    model's own where it is told (`told` numbers).
+    It scores every sentence, if `alone` with what that says by itself, conditioned on a summary of the text
+    and on the answer: the predicted one, or the model's own where it is told (`told` numbers).
     """
 
     reader: SentencePredictor
@@ -109,6 +109,7 @@ class SentenceSelector(ReadsFirst):
         hidden: int = 150,
         gain: float = 3.0,
         told: int = 0,
+        alone: bool = True,
         vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
@@ -122,7 +123,8 @@ class SentenceSelector(ReadsFirst):
             sees_mask=False,
             vectors=vectors,
         )
-        self.sentence = nn.Linear(filters, hidden)
+        self.alone = alone
+        self.sentence = nn.Linear(filters + 2 * outputs * alone, hidden)
         self.text = nn.Linear(hidden + outputs, hidden, bias=False)
         self.told = nn.Linear(told, hidden, bias=False) if told else None
         self.score = nn.Linear(hidden, 1)
@@ -133,9 +135,14 @@ class SentenceSelector(ReadsFirst):
         sentences = self.reader.encoder(ids)  # (n, sentences, filters)
         there = (ids != PAD).any(dim=2).float()
         text = self.reader.hidden(weighted_mean(sentences, there))
-        context = self.text(torch.cat([text, self.reader.answer(text)], dim=1))
+        answer = self.reader.answer(text)
+        context = self.text(torch.cat([text, answer], dim=1))
         if self.told is not None:
             context = context + self.told(*told)
+            (answer,) = told
+        if self.alone:  # what each sentence says by itself, and whether that is the answer
+            says = self.reader.answer(self.reader.hidden(sentences))
+            sentences = torch.cat([sentences, says, says * answer[:, None]], dim=2)
         scores: Tensor = self.score(torch.relu(self.sentence(sentences) + context[:, None]))
         return scores[:, :, 0]
 
@@ -169,6 +176,10 @@ class PaperSentenceSelector(nn.Module):
         self.convolutions = nn.Sequential(*layers)
         self.dense = nn.Linear(filters, 1)
         initialise(self, initial)
+        if vectors is not None:
+            # Scores begin near zero with the small random vectors of the authors' code. Those of pretrained
+            # vectors are so large that the first draws decide, often for the first sentence, for good.
+            nn.init.zeros_(self.dense.weight)
 
     @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
