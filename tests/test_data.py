@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from toy_models import one_column
 
 import l2x
-from l2x.data import Rows, ask, checked_responses, likelihood_of, prepare, split
+from l2x.blackbox import as_black_box
+from l2x.data import Rows, ask, check_known_columns, checked_responses, likelihood_of, prepare, split
 from l2x.likelihood import Categorical, Gaussian
 from l2x.networks.recipe import Recipes
 from l2x.training import Run
@@ -144,3 +151,33 @@ def test_responses_of_a_model_of_logits_may_be_probabilities() -> None:
     p = black_box(np.zeros((2, 1)))
     for responses in (p, logits):
         assert np.allclose(checked_responses(responses, 2, black_box), p)
+
+
+def test_a_column_that_the_model_was_not_fitted_on_is_refused() -> None:
+    """The target left in the frame, which would explain everything."""
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    y = (frame["a"] > 0).astype(int)
+    model = make_pipeline(ColumnTransformer([("keep", "passthrough", ["a", "b"])]), LogisticRegression())
+    model.fit(frame, y)
+    with pytest.raises(l2x.InputError, match=r"fitted without the column y: .* Drop from X"):
+        l2x.Explainer(model, k=1).fit(frame.assign(y=y))
+    unnamed = LogisticRegression().fit(frame.to_numpy(), y)  # it knows no names: anything goes
+    check_known_columns(l2x.Columns().fit(frame.assign(y=y)), as_black_box(unnamed))
+
+
+def test_answers_that_look_like_labels_are_asked_about() -> None:
+    plan = l2x.TrainingPlan(progress=False).with_steps(value=2, selector=2)
+
+    def positive(X: np.ndarray) -> np.ndarray:
+        return (X[:, 0] > 0).astype(int)
+
+    def warned(model: object) -> list[str]:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            l2x.Explainer(model, k=1, training=plan).fit(X)
+        return [str(each.message) for each in found if "says only" in str(each.message)]
+
+    (said,) = warned(positive)
+    assert "says only 0, 1, and is explained as a regression. If these are classes, pass" in said
+    assert not warned(as_black_box(positive, task="regression"))
+    assert not warned(lambda X: X[:, 0])

@@ -166,8 +166,10 @@ def compare(
     names = [label for label, _ in contenders]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"Two methods are called {some(twice)}; pass pairs (label, method).")
-    measured, explanations = [], {}
-    for label, contender in contenders:
+    measured: list[Compared] = []
+    explanations: dict[str, Any] = dict.fromkeys(names)
+    # What has to learn comes last: whatever is wrong with the others shows before the long wait.
+    for label, contender in sorted(contenders, key=lambda contender: learns(contender[1])):
         line, explanations[label] = bench.measure(label, contender, judge, training)
         measured.append(line)
     return Comparison(
@@ -280,6 +282,11 @@ def labelled(methods: Iterable[Any]) -> Iterable[tuple[str, Any]]:
             yield label or getattr(method, "name", LEARNED), method
         else:
             raise InputError(f"A {type(method).__name__} has no explain(X, k); pass a method, or its name.")
+
+
+def learns(method: Any) -> bool:
+    """Whether it has to be trained before it can explain."""
+    return method == LEARNED or (isinstance(method, Explainer) and not hasattr(method, "selector_"))
 
 
 def known_name(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor
 
 from l2x.blackbox import SUM_TOLERANCE, BlackBox, Task, numbers_of
-from l2x.errors import BlackBoxError, InputError
+from l2x.errors import BlackBoxError, InputError, some
+from l2x.features.matrix import named_columns
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, Answers, answer_batch, read_answers, values_of
 from l2x.files.checksums import row_checksums
@@ -25,6 +27,9 @@ from l2x.labelling.label import label_blocks, share_of
 from l2x.labelling.questions import Part, ask_about
 from l2x.likelihood import Categorical, Gaussian, Likelihood
 from l2x.training import Run
+
+# Different whole numbers, at most, that are taken for labels.
+MOST_LABELS = 10
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,9 @@ def prepare(
     again."""
     k = checked_k(view, k)
     X = view.check(X)
+    check_known_columns(view, black_box)
     learn, hold = split(len(X), validation, run.plan.validation_rows, np.random.default_rng(run.seed))
+    task_known = black_box.task is not None
     before, started = black_box.rows, time.perf_counter()
     if journal is not None and responses is None:
         most = view.recipes.rows_at_once
@@ -204,6 +211,8 @@ def prepare(
         answers = ask(black_box, view, X, progress=run.plan.progress, answered=answered)
     else:
         answers = checked_responses(responses, len(X), black_box)
+    if not task_known and black_box.task == "regression":
+        warn_of_labels(answers, black_box.name)
     asked = black_box.rows - before
     seconds_per_row = (time.perf_counter() - started) / asked if asked else None
     likelihood = likelihood_of(black_box, answers)
@@ -211,6 +220,30 @@ def prepare(
     rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
     return TrainingRows(k, train, held, likelihood, black_box, before, asked, seconds_per_row)
+
+
+def check_known_columns(view: View, black_box: BlackBox) -> None:
+    """A column that the model was not fitted on, such as the target left in the frame, decides nothing; but
+    where it tells the answer it would be selected."""
+    names, known = named_columns(view) or [], black_box.columns or []
+    extra = [name for name in names if name not in known]
+    if known and extra and set(known) < set(names):  # otherwise the model has names of its own
+        raise InputError(
+            f"{black_box.name} was fitted without the column{'s' * (len(extra) > 1)} {some(extra)}: no "
+            "answer can hang on what the model does not read. Drop from X what is not an input."
+        )
+
+
+def warn_of_labels(answers: Array, name: str) -> None:
+    """Answers that are a few whole numbers are more often labels than means."""
+    values = np.unique(answers)
+    if 1 < len(values) <= MOST_LABELS and (values == np.round(values)).all():
+        said = ", ".join(f"{value:g}" for value in values)
+        warnings.warn(
+            f"{name} says only {said}, and is explained as a regression. If these are classes, pass the "
+            "estimator itself, or its predict_proba; if not, l2x.as_black_box(model, task='regression').",
+            stacklevel=4,
+        )
 
 
 def likelihood_of(black_box: BlackBox, answers: Array) -> Likelihood:

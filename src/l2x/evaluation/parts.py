@@ -33,8 +33,9 @@ from l2x.foundations.arrays import Array
 PROBE_ROWS = 50_000
 # The oracle tries every subset: of at most this many rows.
 ORACLE_ROWS = 300
-# Kernel SHAP shows the model this many subsets of one row by default (shap.KernelExplainer: 2 d + 2048), each
-# with the rest filled from every background row; 100 of them are usual (shap.sample).
+# Kernel SHAP shows the model this many subsets of one row by default (shap.KernelExplainer: 2 d + 2048, or
+# all 2^d - 2 if these are fewer), each with the rest filled from every background row; 100 of them are usual
+# (shap.sample).
 SHAP_SUBSETS, SHAP_BACKGROUND = 2048, 100
 
 
@@ -319,7 +320,8 @@ def cost_part(evidence: Evidence) -> Part:
 def _break_even(evidence: Evidence, fit_seconds: float, each: float, asked: int | None) -> list[Entry]:
     """Rows after which training has paid, against a method that asks the model for every row: in seconds, and
     in rows that the model is asked."""
-    times = (SHAP_SUBSETS + 2 * evidence.view.d) * SHAP_BACKGROUND
+    subsets = min(SHAP_SUBSETS + 2 * evidence.view.d, max(1, 2**evidence.view.d - 2))
+    times = subsets * SHAP_BACKGROUND
     asking = times * evidence.ask_seconds / len(evidence.answers)
     rows = fit_seconds / (asking - each) if asking > each else float("inf")
     meaning = f"against waiting for the model {times:,} times a row, as Kernel SHAP does"

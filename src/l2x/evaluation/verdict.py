@@ -61,7 +61,10 @@ def verdict_on(share: Estimate, *, proven: bool, missed: float, rows: int) -> Ve
     interval = f"{value:.1%} [{low:.1%}, {high:.1%}]"
     amount = f"{interval} of the information about the answer, beyond their values"
     if share.low > TOLERANCE and proven:
-        advice = "High fidelity may come from this code; do not read these features as reasons."
+        advice = (
+            "High fidelity may come from this code; do not read these features as reasons. Try a larger k "
+            "(l2x.choose_k), another value, or longer training."
+        )
         return Verdict("encodes", f"ENCODES: the choice of features carries {amount}. {advice}")
     if share.high <= TOLERANCE and missed <= MOST_MISSED and rows >= FEWEST_ROWS:
         sentence = f"No encoding found: the choice of features carries {amount} (limit {TOLERANCE:.0%})."

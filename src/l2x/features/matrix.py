@@ -16,6 +16,13 @@ def as_columns(view: View) -> Columns | None:
     return view if isinstance(view, Columns) and not view.groups else None
 
 
+def named_columns(view: View) -> list[str] | None:
+    """The columns' names that a data frame brought; None for arrays and other kinds of inputs."""
+    if not isinstance(view, Columns) or not view.has_names_:
+        return None
+    return [str(name) for name in view.column_names_]
+
+
 def check_table(view: View, method: str) -> None:
     """The method is for tables, whose columns may be grouped."""
     if not isinstance(view, Columns):
