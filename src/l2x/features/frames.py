@@ -96,9 +96,7 @@ def _no_numbers(array: Array | None, error: Exception) -> InputError:
             "frame."
         )
     if array is not None and array.ndim == 1:
-        return InputError(
-            "X is one row, or one column: of a data frame pass frame.iloc[[0]], which is a table."
-        )
+        return InputError("X is one row, or one column: pass a table, such as frame.iloc[[0]] for a row.")
     return InputError(
         f"The table holds values that are not numbers: {error}. A table with columns of texts must be a data "
         "frame."
