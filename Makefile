@@ -41,7 +41,7 @@ types: $(VENV)/.test ## mypy, strict
 
 versions: $(VENV)/.test ## mypy for newer Pythons, and bytecode by those that are installed
 	@set -e; for version in 3.12 3.13 3.14; do echo "Python $$version"; $(BIN)/mypy --python-version $$version; \
-	  ! command -v python$$version >/dev/null || python$$version -m compileall -q -f src; done
+	  ! python$$version -c '' 2>/dev/null || python$$version -m compileall -q -f src; done
 
 docs: $(VENV)/.test ## the site, built offline: runs every tutorial (minutes), writes out/website/site/index.html
 	$(BIN)/python -m website $(ARGS)
