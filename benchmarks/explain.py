@@ -30,6 +30,7 @@ from l2x_experiments.records import Records
 PATH = Path(__file__).parents[1] / "results" / "explain.json"
 # The weights do not matter for the speed: a few steps of training make the real objects.
 PLAN = l2x.TrainingPlan(Phase(2, 1e-3), Phase(2, 1e-3), progress=False)
+THROUGHPUT, LATENCY = 0.85, 2  # goals
 COLUMNS = 5  # of numbers, and as many of categories
 CATEGORIES = [f"category {i}" for i in range(8)]
 
@@ -101,6 +102,28 @@ def measure(name: str, model: Any, X: Any) -> dict[str, Any]:
     }
 
 
+def records(measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """The two ratios, and for an array whether they reach their goals."""
+    of, goals = measured["inputs"], measured["inputs"] == "array"
+    throughput, latency = measured["throughput_ratio"], measured["latency_ratio"]
+    return [
+        {
+            "measure": f"{of}: rows per second, of the forward pass's",
+            "value": throughput,
+            "goal": f"at least {THROUGHPUT}" if goals else "–",
+            "holds": throughput >= THROUGHPUT if goals else None,
+            **measured,
+        },
+        {
+            "measure": f"{of}: latency of one row, times the forward pass's",
+            "value": latency,
+            "goal": f"at most {LATENCY}" if goals else "–",
+            "holds": latency <= LATENCY if goals else None,
+            **measured,
+        },
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -115,7 +138,7 @@ def main() -> None:
     print(json.dumps(found, indent=2))
     if arguments.write:
         PATH.unlink(missing_ok=True)
-        Records.load(PATH).add(found)
+        Records.load(PATH).add(record for measured in found for record in records(measured))
 
 
 if __name__ == "__main__":

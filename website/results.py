@@ -13,6 +13,7 @@ from website import ROOT
 RECORDS = ROOT / "results"
 # What stands in no report of an experiment: measurements of benchmarks, and the commands that make them.
 BENCHMARKS = {
+    "explain": ("Explaining rows, against the bare forward pass", "python benchmarks/explain.py --write"),
     "onnx": ("Explaining by ONNX, measured", "python benchmarks/export.py"),
     "serve": ("Explaining over HTTP, measured", "python benchmarks/serve.py"),
 }
@@ -82,9 +83,8 @@ def section_text(section: Any, name: str, number: int, folder: Path) -> str:
 
 
 def benchmark_table(records: list[dict[str, Any]]) -> str:
-    rows = [
-        [r["measure"], str(r["value"]), str(r["goal"]), "yes" if r["holds"] else "**no**"] for r in records
-    ]
+    reached = {True: "yes", False: "**no**", None: "–"}
+    rows = [[r["measure"], str(r["value"]), str(r["goal"]), reached[r["holds"]]] for r in records]
     return markdown_table(["measured", "value", "goal", "reached"], rows)
 
 

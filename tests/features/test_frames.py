@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         pd.DataFrame([[1, 2]], columns=[1, "1"]),
         "more than one column named '1'; rename",
     ),
-    "a row": (pd.DataFrame({"a": [1], "b": ["x"]}).iloc[0], r"pass frame.iloc\[\[0\]\]"),
+    "a row": (pd.DataFrame({"a": [1], "b": ["x"]}).iloc[0], r"such as frame.iloc\[\[0\]\]"),
     "a query": (pl.LazyFrame(CELLS), r"got LazyFrame; pass X.collect\(\)"),
     "complex": (np.ones((2, 2), dtype=complex), "Complex data not supported"),
     "sparse": (scipy.sparse.eye(3), r"A sparse table is not supported; pass X.toarray\(\)"),
