@@ -65,8 +65,7 @@ class SentenceNetwork(nn.Module):
     @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
         there = (ids != PAD).any(dim=2)  # (n, sentences)
-        lengths = (ids != PAD).sum(dim=2)[there]
-        vectors = last_state(self.words, self.dropout(self.embedding(ids)[there]), lengths)
+        vectors = self.sentence_vectors(ids, there)
         # Those that are there move to the front, in their order.
         counts = there.sum(dim=1)
         front = torch.arange(ids.shape[1], device=ids.device) < counts[:, None]
@@ -74,6 +73,18 @@ class SentenceNetwork(nn.Module):
         texts = texts.masked_scatter(front[:, :, None], vectors)
         logits: Tensor = self.linear(self.dropout(last_state(self.sentences, texts, counts)))
         return logits
+
+    def sentence_vectors(self, ids: Tensor, there: Tensor) -> Tensor:
+        """The last state of each sentence that is there. Subsets of a review repeat its sentences: where no
+        gradient has to find its way back to each of them, one is read once."""
+        sentences = ids[there]
+        if torch.is_grad_enabled() or not len(sentences):
+            return last_state(
+                self.words, self.dropout(self.embedding(ids)[there]), (sentences != PAD).sum(dim=1)
+            )
+        distinct, which = torch.unique(sentences, dim=0, return_inverse=True)
+        words = self.dropout(self.embedding(distinct))
+        return last_state(self.words, words, (distinct != PAD).sum(dim=1))[which]
 
 
 def last_state(lstm: nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:

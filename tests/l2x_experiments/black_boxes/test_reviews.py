@@ -22,6 +22,21 @@ def test_empty_sentences_are_skipped() -> None:
         assert torch.isfinite(network(torch.zeros_like(ids))).all()
 
 
+def test_a_sentence_that_comes_twice_is_read_once_where_no_gradient_is_needed() -> None:
+    """And reads the same; with gradients each of its places has its own."""
+    torch.manual_seed(0)
+    network = reviews.SentenceNetwork(20).eval()
+    ids = torch.randint(1, 20, (1, 4, 6)).repeat(5, 1, 1)
+    ids[1, :2] = 0
+    ids[2, 3, 4:] = 0
+    read: list[int] = []
+    network.words.register_forward_pre_hook(lambda _, inputs: read.append(int(inputs[0].batch_sizes[0])))
+    with_gradients = network(ids)
+    with torch.no_grad():
+        assert torch.allclose(network(ids), with_gradients, atol=1e-6)
+    assert read == [18, 5]
+
+
 def test_only_windows_that_hold_a_word_are_computed() -> None:
     """The word network equals the plain convolution over all positions, where there is padding."""
     torch.manual_seed(0)
