@@ -45,9 +45,27 @@ class WordNetwork(nn.Module):
 
     @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
-        windows = self.convolution(self.embedding(ids), ids != PAD)
-        logits: Tensor = self.dense(torch.relu(windows.maximum()))
+        if torch.is_grad_enabled():
+            pooled = self.convolution(self.embedding(ids), ids != PAD).maximum()
+        else:
+            pooled = self.maximum_of_distinct(ids)
+        logits: Tensor = self.dense(torch.relu(pooled))
         return logits
+
+    def maximum_of_distinct(self, ids: Tensor) -> Tensor:
+        """Max-pooling over all positions, (n, filters). Subsets of a review repeat its windows: where no
+        gradient has to find its way back to each of them, one is convolved once."""
+        size, linear = self.embedding.vectors.num_embeddings, self.convolution.linear
+        first, second, third = nn.functional.pad(ids.long(), (1, 1)).unfold(1, 3, 1).unbind(dim=2)
+        windows = (first * size + second) * size + third  # a number for each
+        live = windows != PAD
+        distinct, which = torch.unique(windows[live], return_inverse=True)
+        words = torch.stack([distinct // size**2, distinct // size % size, distinct % size], dim=1)
+        values = linear(self.embedding(words).transpose(1, 2).flatten(1))
+        starts = nn.functional.pad(live.sum(dim=1).cumsum(dim=0)[:-1], (1, 0))
+        found = nn.functional.embedding_bag(which, values, starts, mode="max")
+        # A window without any word gives the bias; a text without any has no other.
+        return torch.where(live.any(dim=1)[:, None], found, linear.bias).maximum(linear.bias)
 
 
 class SentenceNetwork(nn.Module):

@@ -49,6 +49,23 @@ def test_only_windows_that_hold_a_word_are_computed() -> None:
         filters = linear.weight.view(-1, x.shape[2], 3)
         plain = torch.nn.functional.conv1d(x.transpose(1, 2), filters, linear.bias, padding=1).amax(dim=2)
         assert torch.allclose(network.convolution(x, ids != 0).maximum(), plain, atol=1e-6)
+        assert torch.allclose(network.maximum_of_distinct(ids), plain, atol=1e-6)
+
+
+def test_a_window_that_comes_twice_is_convolved_once_where_no_gradient_is_needed() -> None:
+    """And counts the same, down to a review of which nothing is left."""
+    torch.manual_seed(0)
+    network = reviews.WordNetwork(30).eval()
+    ids = torch.randint(1, 30, (1, 12)).repeat(5, 1)
+    ids[1, 3] = 0
+    ids[2] = 0
+    convolved: list[int] = []
+    network.convolution.linear.register_forward_pre_hook(lambda _, inputs: convolved.append(len(inputs[0])))
+    with_gradients = network(ids)
+    with torch.no_grad():
+        assert torch.allclose(network(ids), with_gradients, atol=1e-6)
+        assert torch.isfinite(network(torch.zeros_like(ids))).all()
+    assert convolved == [4 * 12, 12 + 3, 0]
 
 
 def test_words_without_a_vector_get_a_small_one() -> None:
