@@ -25,6 +25,7 @@ from l2x.networks.recipe import Options
 from l2x_experiments import comparison
 from l2x_experiments.black_boxes.reviews import Problem, review_network
 from l2x_experiments.comparison import Comparison
+from l2x_experiments.contenders import Cost
 from l2x_experiments.runner import Experiment
 from l2x_experiments.setting import Budget
 
@@ -39,12 +40,12 @@ SHARES = (0.72, 0.2)
 EXAMPLES, SHORT = 2, 900
 # First test reviews whose selections are kept for `l2x reproduce human`: the paper asked people about 500.
 ITEMS = 500
-# The LSTMs answer ten times more slowly than the word network, and their gradients take ten times as long as
-# their answers: fewer reviews for contenders that need many answers, or gradients. A review has 15 sentences
-# at most: a few hundred subsets of them, in place of thousands, are enough for LIME and Kernel SHAP.
-LSTM_SLOWER, LSTM_GRADIENTS, LSTM_SAMPLING, LSTM_SUBSETS = 10, (4000, 2000), (4000, 1000), 200
+# Test reviews that contenders for the LSTMs explain, and training reviews, where one takes a gradient or many
+# answers. A review has 15 sentences at most: 200 subsets of them are enough for LIME and Kernel SHAP.
+LSTM_ROWS: dict[Cost, tuple[int, int]] = dict.fromkeys(("gradient", "search", "sampling"), (4000, 2000))
+LSTM_SUBSETS = 200
 
-FULL = Budget(train_rows=25_000, test_rows=25_000, search_rows=100, sampling_rows=200, model_steps=3)
+FULL = Budget(train_rows=25_000, test_rows=25_000, search_rows=1000, sampling_rows=1000, model_steps=3)
 QUICK = Budget(
     train_rows=3000, test_rows=300, search_rows=10, sampling_rows=3, model_steps=2,
     value_steps=60, selector_steps=60, paper_steps=60,
@@ -112,9 +113,8 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         letter_features=plain,
     )
     if problem == "sentences":
-        few = max(2, budget.sampling_rows // LSTM_SLOWER)
-        sampling = LSTM_SAMPLING if budget == FULL else (few, few)
-        setting.limits = {**setting.limits, "sampling": sampling, "gradient": LSTM_GRADIENTS}
+        if budget == FULL:
+            setting.limits = {**setting.limits, **LSTM_ROWS}
         setting.options = {method.name: {"samples": LSTM_SUBSETS} for method in (Lime, KernelShap)}
     return setting
 
