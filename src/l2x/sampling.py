@@ -205,7 +205,8 @@ class PlackettLuce(Sampler):
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
         batch, d = scores.shape
-        others = int(self.other_sizes * batch) if d > 1 else 0
+        # Of many features, long rankings are most of the work: half as many.
+        others = int(self.other_sizes * batch / (1 if d <= FEW else 2)) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
         most = max(2, min(d, max(LARGE, k + 1)))
         sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)

@@ -106,7 +106,11 @@ class Cells:
         Columns keep their types.
         """
         if isinstance(X, np.ndarray):
-            return np.where(mask, X, self._array(fill)[chosen])
+            filled = self._array(fill)[chosen]
+            if filled.dtype != X.dtype:
+                return np.where(mask, X, filled)
+            np.copyto(filled, X, where=mask)
+            return filled
         frame = nw.from_native(X, eager_only=True)
         schema = frame.schema.items()  # narwhals makes no table of numbers with names that are integers
         if not self.levels and all(dtype == nw.Float64 and isinstance(name, str) for name, dtype in schema):
