@@ -43,6 +43,9 @@ from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 if TYPE_CHECKING:
     from l2x.evaluation.self_check import SelfCheck
 
+# From fewer inputs a selector learns less than the model says when asked about each (docs/method.md).
+FEW_ROWS = 1000
+
 
 @dataclass(eq=False, repr=False)
 class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -243,6 +246,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check = self_check(self, self.features_.check(X), data, questions=questions)
         self.check_: SelfCheck | None = check
         say(check.sentence, visible=progress)
+        if len(data.train) < FEW_ROWS:
+            few = f"{len(data.train):,} inputs are few to learn from"
+            say(f"{few}; l2x.baselines.KernelShap asks the model about each by itself", visible=progress)
         for message in check.warnings:
             warnings.warn(message, stacklevel=3)
 
