@@ -40,12 +40,16 @@ SHARES = (0.72, 0.2)
 EXAMPLES, SHORT = 2, 900
 # First test reviews whose selections are kept for `l2x reproduce human`: the paper asked people about 500.
 ITEMS = 500
-# Test reviews that contenders for the LSTMs explain, and training reviews, where one takes a gradient or many
-# answers. A review has 15 sentences at most: 200 subsets of them are enough for LIME and Kernel SHAP.
-LSTM_ROWS: dict[Cost, tuple[int, int]] = dict.fromkeys(("gradient", "search", "sampling"), (4000, 2000))
-LSTM_SUBSETS = 200
+# Test reviews that contenders explain, and training reviews, where one takes a gradient or many answers; VMI
+# needs a thousand of the latter.
+ROWS: dict[Problem, dict[Cost, tuple[int, int]]] = {
+    "words": {"sampling": (200, 1000)},
+    "sentences": {"gradient": (4000, 2000), "search": (4000, 2000), "sampling": (4000, 2000)},
+}
+# A review has 15 sentences at most: 200 subsets of them are enough for LIME and Kernel SHAP.
+SENTENCE_SUBSETS = 200
 
-FULL = Budget(train_rows=25_000, test_rows=25_000, search_rows=1000, sampling_rows=1000, model_steps=3)
+FULL = Budget(train_rows=25_000, test_rows=25_000, search_rows=100, sampling_rows=200, model_steps=3)
 QUICK = Budget(
     train_rows=3000, test_rows=300, search_rows=10, sampling_rows=3, model_steps=2,
     value_steps=60, selector_steps=60, paper_steps=60,
@@ -112,10 +116,10 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         paper_features=view if problem == "sentences" else plain,
         letter_features=plain,
     )
+    if budget == FULL:
+        setting.limits = {**setting.limits, **ROWS[problem]}
     if problem == "sentences":
-        if budget == FULL:
-            setting.limits = {**setting.limits, **LSTM_ROWS}
-        setting.options = {method.name: {"samples": LSTM_SUBSETS} for method in (Lime, KernelShap)}
+        setting.options = {method.name: {"samples": SENTENCE_SUBSETS} for method in (Lime, KernelShap)}
     return setting
 
 
