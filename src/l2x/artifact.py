@@ -38,7 +38,7 @@ from l2x.sizes import Cuts
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
-FORMAT = 4
+FORMAT = 5
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -220,7 +220,15 @@ def _from_format_3(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | {"selector": {"alone": False} | selector}
 
 
-UPGRADES = {1: _from_format_1, 2: _from_format_2, 3: _from_format_3}
+def _from_format_4(settings: dict[str, Any]) -> dict[str, Any]:
+    """Up to 0.1.0 a selector of patches had no hidden layer that sees the whole image."""
+    selector = settings["selector"] or {}
+    if settings["view"]["name"] != "Patches" or selector == "custom":
+        return settings
+    return settings | {"selector": {"hidden": 0} | selector}
+
+
+UPGRADES = {1: _from_format_1, 2: _from_format_2, 3: _from_format_3, 4: _from_format_4}
 
 
 def _rebuild(

@@ -37,7 +37,8 @@ class PatchSelector(nn.Module):
 
     Two hidden convolutions whose pooling leaves one pixel per patch, and a third layer that scores them:
     `head="conv"` scores each patch by what lies around it, as the paper does; `head="dense"` sees the whole
-    image, knows where each patch is, and starts at zero, so that all subsets begin equally likely.
+    image, knows where each patch is, and starts at zero, so that all subsets begin equally likely. Which digit
+    it is, on which the patches that count depend, is for a layer of `hidden` units beside what they look like.
 
     The model's answer, of `told` numbers, says how much each filter counts.
     """
@@ -52,6 +53,7 @@ class PatchSelector(nn.Module):
         kernel: int = 5,
         activation: str = "relu",
         head: Literal["conv", "dense"] = "dense",
+        hidden: int = 256,
         told: int = 0,
     ) -> None:
         super().__init__()
@@ -65,10 +67,12 @@ class PatchSelector(nn.Module):
         if head == "conv":
             self.head.extend([nn.Conv2d(filters[1], 1, kernel, padding="same"), nn.Flatten()])
         else:
-            last = nn.Linear(filters[1] * math.prod(grid), math.prod(grid))
+            seen = filters[1] * math.prod(grid)
+            last = nn.Linear(seen + hidden, math.prod(grid))
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
-            self.head.extend([nn.Flatten(), last])
+            beside = [Beside(seen, hidden, activation)] if hidden else []
+            self.head.extend([nn.Flatten(), *beside, last])
         self.told = nn.Linear(told, filters[1]) if told else None
         if self.told is not None:
             nn.init.zeros_(self.told.weight)
@@ -82,6 +86,17 @@ class PatchSelector(nn.Module):
             hidden = hidden * self.told(*told)[:, :, None, None]
         scores: Tensor = self.head(hidden)
         return scores
+
+
+class Beside(nn.Module):
+    """x -> x and a hidden layer of it, side by side."""
+
+    def __init__(self, fan_in: int, hidden: int, activation: str) -> None:
+        super().__init__()
+        self.layer = nn.Sequential(nn.Linear(fan_in, hidden), ACTIVATIONS[activation]())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, self.layer(x)], dim=1)
 
 
 class PatchPredictor(nn.Module):
