@@ -42,7 +42,7 @@ def plot_lines(
             ends[name] = (float(mean[-1]), colour)
         _name_ends(axes, x[-1], ends)
         grid_lines(axes)
-        if len(x) <= 12:
+        if len(x) <= 12 and all(float(value).is_integer() for value in x):
             axes.set_xticks(list(x))
         axes.set_xlabel(x_label, loc="left")
         axes.set_ylabel(y_label)
