@@ -14,8 +14,8 @@ from l2x.networks.columns import ACTIVATIONS
 from l2x.networks.recipe import Recipe, Recipes, paper_plan, plan_in_small_batches
 from l2x.sampling import PlackettLuce
 
-# Measured on MNIST (l2x_experiments/mnist.py): many patches are nearly as good as each other, so that more than
-# the usual four subsets of an image tell them apart.
+# Measured on MNIST (l2x_experiments/mnist.py): many patches are nearly as good as each other, and eight
+# subsets of an image tell them apart better than the usual four.
 OURS = Recipe(plan_in_small_batches(value=2000, selector=2000), sampler=PlackettLuce(samples=8))
 # Section 4.3: three convolutional layers for the explainer, two for the family. Their filters are not in the
 # paper: those of its black box are taken. Its code for images was never released: batch normalisation is in q
@@ -39,8 +39,8 @@ class PatchSelector(nn.Module):
 
     Two hidden convolutions whose pooling leaves one pixel per patch, and a third layer that scores them:
     `head="conv"` scores each patch by what lies around it, as the paper does; `head="dense"` sees the whole
-    image, knows where each patch is, and starts at zero, so that all subsets begin equally likely. Which digit
-    it is, on which the patches that count depend, is for a layer of `hidden` units beside what they look like.
+    image, knows where each patch is, and starts at zero, so that all subsets begin equally likely. A layer of
+    `hidden` units can say what the image shows, on which the patches that count depend.
 
     The model's answer, of `told` numbers, says how much each filter counts.
     """
