@@ -173,7 +173,8 @@ class PlackettLuce(Sampler):
         a feature does not fade as the feature's probability does (an entropy bonus' does), so no feature is
         given up for all rows before the network has learned to tell rows apart.
     other_sizes, other_weight : the share of rows whose subsets have a random size instead of k, so that the
-        ranking means something at every k, and how much they count
+        ranking means something at every k, and how much they count. Of many features it is half the share:
+        long rankings are most of the work there
 
     >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
     >>> sampler = PlackettLuce(samples=4)
@@ -205,8 +206,8 @@ class PlackettLuce(Sampler):
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
         batch, d = scores.shape
-        # Of many features, long rankings are most of the work: half as many.
-        others = int(self.other_sizes * batch / (1 if d <= FEW else 2)) if d > 1 else 0
+        share = self.other_sizes if d <= FEW else self.other_sizes / 2
+        others = int(share * batch) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
         most = max(2, min(d, max(LARGE, k + 1)))
         sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
