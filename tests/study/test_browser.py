@@ -243,11 +243,15 @@ def test_images_and_tables(browser: Any, tmp_path: Path, study: Study) -> None:
     ):
         page.goto(address)
         page.get_by_label("Nickname").fill("Cleo")
-        for name in ("Begin", "I agree", "Begin"):
-            page.get_by_role("button", name=name).click()
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="I agree").click()
+        page.get_by_role("heading", name="How it works").wait_for()
+        settled(page)
+        page.get_by_role("button", name="Begin").click()
         seen = set()
         for number in range(3):
             page.locator(f".choices input[name=position][value='{number}']").wait_for(state="attached")
+            settled(page)
             shown = page.locator("#shown .shown")
             kind = shown.get_attribute("class").split()[-1]
             seen.add(kind)
