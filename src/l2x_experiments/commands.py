@@ -81,9 +81,7 @@ def honesty(
         typer.Option("--seeds", help="Seeds of each set: 3, or 1 if quick; switch always has 10, or 2."),
     ] = None,
     sets: Sets = None,
-    truth: Annotated[
-        bool, typer.Option(help="Also INVASE's six sets against the truth, with 11 and 100 dimensions.")
-    ] = True,
+    truth: Annotated[bool, typer.Option(help="Also INVASE's six sets against the truth.")] = True,
     jobs: Jobs = 1,
     folder: Folder = None,
     as_json: AsJson = False,

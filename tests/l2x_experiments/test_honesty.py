@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from l2x.cli import app
 from l2x_experiments import honesty, honesty_report
-from l2x_experiments.honesty import CARD_METHODS, CardBudget
+from l2x_experiments.honesty import CARD_METHODS, UNKNOWN, CardBudget
 from l2x_experiments.runner import run
 
 SMALL = CardBudget(
     train_rows=2000, test_rows=200, value_steps=5, selector_steps=5, paper_steps=5,
-    quick=True, first_seed=0, verdict_seeds=2, paper_seeds=1, dimensions=(11,),
+    quick=True, first_seed=0, verdict_seeds=2, unknown_seeds=1,
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def test_records_rates_and_page(tmp_path: Path) -> None:
     records = run(cards, tmp_path, progress=False)
     assert [(r["seed"], r["method"]) for r in records] == [
         *((0, method) for method in CARD_METHODS),
-        *((1, method) for method in CARD_METHODS if method != "paper-letter"),
+        *((1, method) for method in CARD_METHODS if method not in UNKNOWN),
     ]
     rates = honesty_report.rates(records)
     assert (rates["l2x"][1], rates["paper-letter"][1]) == (2, 1)
@@ -36,14 +36,13 @@ def test_records_rates_and_page(tmp_path: Path) -> None:
     more = run(honesty.experiment(quick=True, seeds=1, sets=["switch"]), tmp_path, progress=False)
     assert more[: len(records)] == records[:]  # not measured again
     truths = more.select(kind="truth")
-    assert len(truths) == 12
+    assert len(truths) == 18
     assert truths.select(set="syn4")[0]["best_tpr"] == pytest.approx(0.9, abs=0.03)
     page = honesty_report.report(more).write(tmp_path).read_text()
     assert "How often the verdict errs" in page
-    assert (
-        (tmp_path / "honesty.md")
-        .read_text()
-        .startswith("## Switch\n\n|  | l2x | L2X, to the letter | cheats by")
+    tables = (tmp_path / "honesty.md").read_text()
+    assert tables.startswith(
+        "## Switch\n\n|  | l2x | l2x, told the answer | L2X, paper | L2X, to the letter |"
     )
     assert (tmp_path / "figures" / "honesty.png").exists()
 
