@@ -43,7 +43,7 @@ ITEMS = 500
 # Test reviews that contenders explain, and training reviews, where one takes a gradient or many answers; VMI
 # needs a thousand of the latter.
 ROWS: dict[Problem, dict[Cost, tuple[int, int]]] = {
-    "words": {"sampling": (200, 1000)},
+    "words": {"search": (200, 1000), "sampling": (200, 1000)},
     "sentences": {"gradient": (4000, 2000), "search": (4000, 2000), "sampling": (4000, 2000)},
 }
 # A review has 15 sentences at most: 200 subsets of them are enough for LIME and Kernel SHAP.
