@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 SIZES = (1, 2, 3, 4, 5)
 FITTED_K = 3  # one explainer answers for every k
-METHODS = ("l2x", "l2x-told", "l2x-model", "tree_shap", "kernel_shap", "random")
-SEEDED = ("l2x", "l2x-told", "l2x-model")
+SEEDED = ("l2x", "l2x-told", "l2x-surrogate", "l2x-model")
+METHODS = (*SEEDED, "tree_shap", "kernel_shap", "random")
 JUDGE_ROWS = 8000
 
 # Rows for all methods are those of Kernel SHAP, which asks the model 200,000 times per row.
