@@ -10,6 +10,7 @@ import numpy as np
 from l2x.plots.lines import plot_lines
 from l2x_experiments.records import NOTHING, Record, Records
 from l2x_experiments.report import Report, measured_on
+from l2x_experiments.sizes import WIDE
 from l2x_experiments.tables import Table
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def report(records: Records) -> Report:
     page.add("", introduction(records[0]))
     for which in dict.fromkeys((record["set"], record["d"]) for record in records):
         group = records.select(set=which[0], d=which[1])
-        figures = {} if which[1] == 100 else {f"{which[0]}-{end}": figure(group, end) for end in MEASURES}
+        figures = {} if which[1] == WIDE else {f"{which[0]}-{end}": figure(group, end) for end in MEASURES}
         page.add(title(group[0]), table=table(group), figures=figures, caption=caption(group))
     return page
 
