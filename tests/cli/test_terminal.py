@@ -63,7 +63,11 @@ def test_as_a_process(folder: Folder) -> None:
         "def model(frame):\n    Path('thinking').touch()\n    time.sleep(60)\n"
     )
     arguments = ["fit", "cli_slow:model", "test.csv", "--drop", "id", "--k", "1", "-o", "slow.l2x"]
-    slow = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
+    slow = subprocess.Popen(
+        [*COMMAND, *arguments], stderr=subprocess.PIPE, text=True,
+        # What a shell starts in the background, such as this test, ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
     failed = subprocess.run([*COMMAND, "explain", "no.l2x", "test.csv"], capture_output=True, text=True)
     assert failed.returncode == 1
     assert failed.stderr == "error: Cannot read 'no.l2x': No such file or directory.\n"
