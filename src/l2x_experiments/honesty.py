@@ -116,7 +116,7 @@ def measure_all(jobs: Sequence[Job], budget: CardBudget) -> Iterator[Record]:
     """The jobs of one set, kind and seed."""
     first = jobs[0]
     if first["kind"] == "truth":
-        setting = drawn(partial(invase, first["set"]), first["seed"], budget)
+        setting = drawn(partial(invase, first["set"], d=first["d"]), first["seed"], budget)
     else:
         setting = SETS[first["set"]](first["seed"], budget)
     for job in jobs:
