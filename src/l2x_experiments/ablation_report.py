@@ -21,7 +21,7 @@ def report(records: Records) -> Report:
         title="What it takes to reproduce L2X",
         subtitle="Pieces between the paper's text and its authors' runs, put in one by one",
     )
-    page.add("", [measured_on(records[0])])
+    page.add("", [measured_on(records)])
     for group in records.groups(problem=TITLES):
         problem: Problem = group[0]["problem"]
         page.add(TITLES[problem], table=Table.of(group.groups(recipe=RECIPES[problem]), CELLS))

@@ -10,7 +10,7 @@ from l2x.evaluation.card import FINDING_NAMES
 from l2x.plots.lines import plot_lines
 from l2x_experiments.adult import METHODS, SEEDED
 from l2x_experiments.contenders import labels
-from l2x_experiments.records import NOTHING, Record, Records
+from l2x_experiments.records import NOTHING, Records
 from l2x_experiments.report import Report, measured_on
 from l2x_experiments.tables import Cell, Table, mean_sd, name_of
 
@@ -40,7 +40,7 @@ def report(records: Records) -> Report:
         subtitle="Adult census rows, LightGBM on the raw frame, k = 1 to 5 of 12 columns",
     )
     first, all_rows = records[0], records.values("all_rows")[0]
-    page.add("", introduction(first))
+    page.add("", introduction(records))
     for key, name in MEASURES.items():
         page.add(
             name,
@@ -126,7 +126,8 @@ def figure(records: Records, key: str) -> Figure:
     )
 
 
-def introduction(first: Record) -> list[str]:
+def introduction(records: Records) -> list[str]:
+    first = records[0]
     return [
         "The model is shown k columns of a row; each of the others is set to its mean, or to its most "
         "frequent category. How often does it give the answer that it gives for the whole row? That can be "
@@ -137,5 +138,5 @@ def introduction(first: Record) -> list[str]:
         "SHAP values are for another question, how a prediction divides among all columns; their top k, by "
         "absolute value, is how they are commonly read. Kernel SHAP averages over 100 background rows, "
         "TreeSHAP over the paths of the trees.",
-        measured_on(first),
+        measured_on(records),
     ]

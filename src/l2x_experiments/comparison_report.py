@@ -85,7 +85,7 @@ def _printed(numbers: Mapping[str, float]) -> Cell:
     return lambda group: f"{numbers[m]:.3f}" if (m := group[0]["method"]) in numbers else NOTHING
 
 
-def introduction(first: Record, *, inputs: str, features: str, removed: str, of: str = "") -> list[str]:
+def introduction(records: Records, *, inputs: str, features: str, removed: str, of: str = "") -> list[str]:
     """What is measured, and on what; `removed` is what stands in place of features that are not selected, and
     `of` says which problem the first record is about."""
     one = inputs.removesuffix("s")
@@ -95,8 +95,8 @@ def introduction(first: Record, *, inputs: str, features: str, removed: str, of:
         "can reach it by making the model say the right thing without being why: the search per input, which "
         "is told the answer, shows how far that goes. Therefore an independent judge stands beside it, a "
         f"network fitted on random subsets of {inputs} that no explainer saw.",
-        f"Explainers learned from {first['train_rows']:,} training {inputs}{of}, the judge from others, and "
-        f"a third part chose our recipe; nothing was chosen on test {inputs}. {measured_on(first)}",
+        f"Explainers learned from {records[0]['train_rows']:,} training {inputs}{of}, the judge from others, "
+        f"and a third part chose our recipe; nothing was chosen on test {inputs}. {measured_on(records)}",
     ]
 
 

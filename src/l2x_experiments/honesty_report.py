@@ -7,7 +7,7 @@ from l2x.evaluation.card import FINDING_NAMES
 from l2x_experiments.contenders import labels
 from l2x_experiments.honesty import CARD_METHODS, TRUTH_METHODS
 from l2x_experiments.plots.encoding import plot_encoding
-from l2x_experiments.records import Record, Records
+from l2x_experiments.records import Records
 from l2x_experiments.report import Report, measured_on
 from l2x_experiments.tables import Cell, Table, name_of
 
@@ -48,7 +48,7 @@ def report(records: Records) -> Report:
         subtitle="Report cards of l2x, of the paper's recipe, and of three deliberate cheaters",
     )
     cards, truths = records.select(kind="card"), records.select(kind="truth")
-    page.add("", introduction(records[0]), figures={"": plot_encoding(panels(cards))})
+    page.add("", introduction(records), figures={"": plot_encoding(panels(cards))})
     for group in cards.groups(set=cards.distinct("set")):
         page.add(SETS[group[0]["set"]], table=card_table(group), caption=caption(group))
     page.add(
@@ -150,13 +150,13 @@ def truth_table(truths: Records) -> Table:
     return Table.of(truths.groups(d=sizes, set=INVASE_SETS, method=TRUTH_METHODS), cells)
 
 
-def introduction(first: Record) -> list[str]:
+def introduction(records: Records) -> list[str]:
     return [
         "Post-hoc accuracy can be gamed: a selection may pass the answer in which features it selects. Each "
         "card fits an independent judge and two probes of the selections; what the probe of the real "
         "selections knows beyond the probe of the shuffled ones is the code, as a share of all there is to "
         "know about the model's answer. Above 3 % (dashed), with 95 % confidence and beyond what the judge "
         "itself misses, the card says that it encodes.",
-        f"Explainers learned from {first['train_rows']:,} fresh rows of each synthetic set. "
-        + measured_on(first),
+        f"Explainers learned from {records[0]['train_rows']:,} fresh rows of each synthetic set. "
+        + measured_on(records),
     ]

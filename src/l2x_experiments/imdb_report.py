@@ -53,7 +53,7 @@ def report(records: Records) -> Report:
         for method, whose in OWN
         if method in methods.groups
     ]
-    text = introduction(records[0], inputs="reviews", features=problem, removed="padding")
+    text = introduction(records, inputs="reviews", features=problem, removed="padding")
     page.add("", text, facts=facts)
     verb = "keeps" if problem == "sentences" else "keep"
     figure = methods.figure(title=f"How much of the model's answer {KEPT[problem]} {verb}", chance=0.5)

@@ -38,7 +38,7 @@ def report(records: Records) -> Report:
             facts.append(
                 (methods.percent("l2x", "judge_accuracy"), "the same answer by an independent judge")
             )
-    page.add("", introduction(records[0], removed="black", of=" of 3 and 8", **WORDS), facts=facts)
+    page.add("", introduction(records, removed="black", of=" of 3 and 8", **WORDS), facts=facts)
     for methods in problems:
         _add_problem(page, methods)
     return page

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from l2x.plots.report import SafeHtml, Section, write_report
 from l2x.plots.style import save_figure, write_file
-from l2x_experiments.records import Record
+from l2x_experiments.records import Records
 from l2x_experiments.tables import Table
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ class Report:
             Console().print(table.rich(heading))
 
 
-def measured_on(record: Record) -> str:
-    """The machine, and a person's remark about the run, such as what else kept it busy."""
-    where = f"Measured on {record['machine']}, {record['threads']} thread(s) per run."
-    return f"{where} {record.get('conditions', '')}".strip()
+def measured_on(records: Records) -> str:
+    """The machines, and a person's remarks about some runs, such as what else kept them busy."""
+    machines, threads = (" or ".join(map(str, records.distinct(key))) for key in ("machine", "threads"))
+    remarks = [f"Of some records: {remark}" for remark in records.distinct("conditions")]
+    return " ".join([f"Measured on {machines}, {threads} thread(s) per run.", *remarks])

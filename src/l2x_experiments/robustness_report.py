@@ -47,7 +47,7 @@ def report(records: Records) -> Report:
             "advantage. Of answers out of order nothing can be learned, whatever luck does to a selection.",
             f"Training was short ({first['value_steps']} steps for q, in small batches): what is tested is "
             "the check. Its rule was chosen on other splits than these.",
-            measured_on(first),
+            measured_on(records),
         ],
     )
     page.add(

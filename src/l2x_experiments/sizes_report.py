@@ -26,7 +26,7 @@ def report(records: Records) -> Report:
         title="How many features does a row need?",
         subtitle="explain(X, keep=...) beside one size for all rows",
     )
-    page.add("", introduction(records[0]))
+    page.add("", introduction(records))
     for which in dict.fromkeys((record["set"], record["d"]) for record in records):
         group = records.select(set=which[0], d=which[1])
         figures = {} if which[1] == WIDE else {f"{which[0]}-{end}": figure(group, end) for end in MEASURES}
@@ -81,11 +81,12 @@ def caption(group: Records) -> str:
     )
 
 
-def introduction(first: Record) -> list[str]:
+def introduction(records: Records) -> list[str]:
     return [
         "explain(X, keep=0.95) keeps in each row the features whose scores stand out, so that on held-out "
         "rows 95 % of what the k features tell of the answer is kept on average. Beside it stands one size "
         "for all rows with the same mean. Cuts were learned on the explainer's own held-out "
-        "rows; nothing was chosen on test rows.",
-        measured_on(first),
+        "rows; nothing was chosen on test rows. "
+        f"Sets of {WIDE} columns have the default plan's steps, INVASE's others fewer.",
+        measured_on(records),
     ]

@@ -24,7 +24,7 @@ def report(records: Records) -> Report:
             "from the other half.",
             "One subset for all rows is the best that a search finds by the default's own q. Kernel SHAP has "
             f"{SHAP['samples']} subsets and {SHAP['background_rows']} background rows.",
-            measured_on(first),
+            measured_on(records),
         ],
     )
     for problem in PROBLEMS:

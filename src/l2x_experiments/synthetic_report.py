@@ -233,7 +233,7 @@ def introduction(records: Records) -> list[str]:
         "the features are independent. Median rank is lenient - ranks 1, 2, 3, 9 have the optimal median - "
         "so the share of exact sets stands beside it. XOR and orange skin have one formula in both variants: "
         "measured once, listed under both.",
-        measured_on(first),
+        measured_on(records),
     ]
 
 

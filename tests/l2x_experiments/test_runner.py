@@ -25,7 +25,7 @@ def log(tmp_path: Path) -> Path:
 
 def report(records: Records) -> Report:
     page = Report("invented", title="An invented experiment", subtitle="of two methods")
-    page.add("", [measured_on(records[0])])
+    page.add("", [measured_on(records)])
     lines = {NAMES[group[0]["method"]]: group.values("score") for group in records.groups(method=METHODS)}
     figure = plot_lines([0, 1], lines, title="Scores", x_label="seed", y_label="score")
     cells = {"method": name_of("method", NAMES), "score": mean_sd("score", digits=2)}
