@@ -308,6 +308,46 @@ def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray) -> None:
     assert np.array_equal(np.concatenate(asked), table)
 
 
+def test_labels_survive_a_model_that_fails_on_masked_rows(table: np.ndarray) -> None:
+    """The next fit asks about a few rows alone, to know how long an answer takes."""
+    broken, asked = [True], []
+
+    def model(X: np.ndarray) -> np.ndarray:
+        if broken and sum(asked) >= len(table):
+            raise ValueError("a mean is no category")
+        asked.append(len(X))
+        return one_column(X)
+
+    explainer = l2x.Explainer(model, k=1, training=brief())
+    with pytest.raises(l2x.BlackBoxError, match=r"rows with features removed.*value='surrogate'"):
+        explainer.fit(table)
+    broken.clear()
+    asked.clear()
+    explainer.fit(table)
+    assert explainer.queries_ > 0
+    fresh = l2x.Explainer(one_column, k=1, queries=explainer.queries_, training=brief()).fit(table)
+    assert np.array_equal(explainer.explain(table).scores, fresh.explain(table).scores)
+    assert sum(asked) < fresh.rows_asked_ - len(table) + 100
+
+
+def test_a_complete_journal_leaves_the_recipe_as_it_is(table: np.ndarray, tmp_path: Path) -> None:
+    for _ in range(2):
+        fitted = l2x.Explainer(one_column, k=1, training=brief()).fit(table, journal=tmp_path / "j.parquet")
+        assert fitted.queries_ > 0
+
+
+def test_pickles_whatever_its_estimator_was_fitted_on(table: np.ndarray) -> None:
+    import pickle
+
+    from sklearn.linear_model import LogisticRegression
+
+    for X in (table, pd.DataFrame(table, columns=list("abcde"))):
+        model = LogisticRegression().fit(X, table[:, 0] > 0)
+        explainer = l2x.Explainer(model, k=1, training=brief()).fit(X)
+        again = pickle.loads(pickle.dumps(explainer))
+        assert np.array_equal(again.explain(X).scores, explainer.explain(X).scores)
+
+
 def test_answers_of_a_file_and_a_journal(table: np.ndarray, tmp_path: Path) -> None:
     asked = []
 

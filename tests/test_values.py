@@ -150,15 +150,46 @@ def test_queries_bound_what_the_model_is_asked(table: np.ndarray) -> None:
     by_surrogate = l2x.Explainer(one_column, 1, value="surrogate", training=plan).fit(table)
     without = l2x.Explainer(one_column, 1, queries=0, training=plan).fit(table)
     assert np.array_equal(without.explain(table).scores, by_surrogate.explain(table).scores)
-    with pytest.raises(
-        l2x.InputError, match=r"less than one a step; raise queries=, or take value='surrogate'"
-    ):
-        l2x.Explainer(one_column, 1, value="model", queries=3, training=plan).fit(table)
+
+
+def test_too_few_queries_for_the_model_alone_are_refused_before_it_is_asked(table: np.ndarray) -> None:
+    """Every step values four subsets of a row, or it learns nothing."""
+    plan, asked = l2x.TrainingPlan(Phase(3, 1e-2), Phase(20, 1e-2), evaluations=2, progress=False), []
+
+    def model(X: np.ndarray) -> np.ndarray:
+        asked.append(len(X))
+        return one_column(X)
+
+    for queries in (3, 4 * 20 - 1):
+        with pytest.raises(l2x.InputError, match=r"at least 4 in each of 20 steps.*raise queries="):
+            l2x.Explainer(model, 1, value="model", queries=queries, training=plan).fit(table)
+    for queries in ("100", -1, 2.5, 10**400):
+        with pytest.raises(l2x.InputError, match="expected a number of rows, 0 or more, or None"):
+            l2x.Explainer(model, 1, value="surrogate", queries=queries, training=plan).fit(table)
+    assert not asked
+
+
+def test_the_surrogate_alone_asks_nothing(table: np.ndarray) -> None:
+    alone = l2x.Explainer(one_column, 1, value=Both(weight=0), queries=10**6, training=PLAN).fit(table)
+    surrogate = l2x.Explainer(one_column, 1, value="surrogate", queries=10**6, training=PLAN).fit(table)
+    assert alone.rows_asked_ == surrogate.rows_asked_
+    assert np.array_equal(alone.explain(table).scores, surrogate.explain(table).scores)
+    for weight in ("a", None, 1.5):
+        with pytest.raises(l2x.InputError, match="between 0 and 1"):
+            Both(weight=weight)
+
+
+def test_answers_of_another_width_than_the_models_are_refused(table: np.ndarray) -> None:
+    with pytest.raises(l2x.InputError, match="answers with 2 numbers a row, and the answers that are to be"):
+        l2x.Explainer(one_column, 1, queries=10**6, training=PLAN).fit(
+            table, responses=one_column(table)[:, 1]
+        )
 
 
 def test_a_slow_model_is_asked_less_by_default(table: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if labelling had taken a second a row: 180 masked rows, and one line says why."""
     monkeypatch.setattr("l2x.asking.PATIENCE", 1e-9)
+    monkeypatch.setattr("l2x.evaluation.self_check.CHECK_SECONDS", 1e-9)
     explainer = l2x.Explainer(one_column, 1, training=PLAN).fit(table)
     assert explainer.rows_asked_ == len(table)
     assert explainer.queries_ == 0
@@ -170,6 +201,22 @@ def test_fit_says_what_it_asked_and_why(table: np.ndarray, capsys: pytest.Captur
     said = " ".join(capsys.readouterr().err.split())
     assert "asked the model about 600 rows and" in said
     assert "masked ones (at most 600: queries=600)" in said
+
+
+def test_what_was_asked_includes_the_look_at_the_result(
+    table: np.ndarray, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def model(X: np.ndarray) -> np.ndarray:
+        asked.append(len(X))
+        return one_column(X)
+
+    plan = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2)
+    explainer = l2x.Explainer(model, 1, queries=5000, training=plan).fit(table)
+    assert explainer.rows_asked_ == sum(asked)
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"asked the model about 600 rows and {sum(asked) - 600:,} masked ones" in said
 
 
 def test_evidence_wants_a_q_that_has_learned() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +36,6 @@ class Limit:
         """As the user has it, or as many as the black box answers in some minutes; none where answers were
         brought, to spare it."""
         if queries is not None:
-            if not is_whole(queries, least=0):
-                raise InputError(f"queries is {queries!r}; expected a number of rows, 0 or more, or None.")
             return cls(queries, calls, f"queries={queries:,}")
         if seconds_per_row is None:
             return cls(0, calls, "answers were brought; queries= lets it be asked")
@@ -48,6 +47,14 @@ class Limit:
     @property
     def per_call(self) -> float:
         return self.rows / self.calls
+
+
+def checked_queries(queries: Any) -> int | None:
+    """A number of rows, or None: as many as time allows."""
+    if queries is not None and not (is_whole(queries, least=0) and queries < 2**63):
+        shown = f"{queries!r}"[:40]
+        raise InputError(f"queries is {shown}; expected a number of rows, 0 or more, or None.")
+    return queries if queries is None else int(queries)
 
 
 class Memory:

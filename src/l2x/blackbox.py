@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,13 +101,15 @@ class BlackBox:
         if self.task is None:
             self.task = "classification" if output.ndim == 2 and output.shape[1] > 1 else "regression"
         if self.task == "regression":
-            return output.reshape(n, -1)
+            return output if output.ndim == 2 else output[:, None]
         if self.logits:
             output = output.reshape(n, -1)
             output = softmax(output, axis=1) if output.shape[1] > 1 else expit(output)
         if output.ndim == 1 or output.shape[1] == 1:
-            second = output.reshape(n)
-            output = np.stack([1 - second, second], axis=1)
+            one = output.reshape(n)
+            # The probability of the second of two classes; or, from a model that knows one class, of that.
+            only = self.classes is not None and len(self.classes) == 1
+            output = np.stack([one, 1 - one] if only else [1 - one, one], axis=1)
         self._check_probabilities(output)
         return output
 
@@ -233,15 +236,22 @@ def _shown(output: Any) -> str:
 def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Give an estimator what it was fitted on: a frame if it knows column names, an array otherwise."""
     if type(estimator).__module__.startswith("lightgbm") and hasattr(estimator, "feature_names_in_"):
-        return lambda X: predict(_with_categories(X))
+        return partial(_predict_categories, predict)
     if _column_names(estimator) is not None:
         return predict
+    return partial(_predict_array, predict, hasattr(estimator, "n_features_in_"))
 
-    def predict_array(X: Any) -> Any:
-        known = hasattr(X, "columns") and hasattr(estimator, "n_features_in_")
-        return predict(X.to_numpy() if known and hasattr(X, "to_numpy") else X)
 
-    return predict_array
+# Functions of the module, and not of the one above: explainers of such estimators can be pickled.
+
+
+def _predict_array(predict: Callable[[Any], Any], columns: bool, X: Any) -> Any:
+    known = columns and hasattr(X, "columns")
+    return predict(X.to_numpy() if known and hasattr(X, "to_numpy") else X)
+
+
+def _predict_categories(predict: Callable[[Any], Any], X: Any) -> Any:
+    return predict(_with_categories(X))
 
 
 def _with_categories(X: Any) -> Any:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from l2x.asking import Memory
 from l2x.blackbox import BlackBox
 from l2x.data import Rows, ask
-from l2x.errors import InputError
+from l2x.errors import BlackBoxError, InputError
 from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Likelihood
@@ -169,7 +169,20 @@ class ModelQ(Q):
 
     def _asked(self, rows: Rows, kept: Array) -> Array:
         assert self.black_box is not None
-        return self.black_box(rows.view.for_model(rows.raw, kept, rng=self.rng))
+        try:
+            answers = self.black_box(rows.view.for_model(rows.raw, kept, rng=self.rng))
+        except BlackBoxError as error:
+            raise BlackBoxError(
+                f"{error} These were rows with features removed, which value='both' and 'model' ask about; "
+                "value='surrogate', or queries=0, asks about whole rows alone."
+            ) from error
+        if answers.shape[1] != self.likelihood.outputs:
+            raise InputError(
+                f"{self.black_box.name} answers with {answers.shape[1]} numbers a row, and the answers that "
+                f"are to be explained have {self.likelihood.outputs}: bring them, responses=, as it gives "
+                "them, or let queries=0 leave it unasked."
+            )
+        return answers
 
 
 @dataclass(frozen=True)
@@ -205,10 +218,13 @@ class MixedQ(Q):
         return self.surrogate.outputs(rows, mask)
 
     def first_hand(self, wanted: int) -> Q:
-        return self.model if FEWER * self.model.questions_at_once(wanted) >= wanted else self.surrogate
+        many = FEWER * self.model.questions_at_once(wanted) >= wanted
+        return self.model if many and self.weight else self.surrogate
 
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
         values = self.surrogate.log_value(rows, masks)
+        if not self.weight:
+            return values
         asked = self.model.rows_within_limit(masks)
         said = self.model.log_value(rows, masks)[:, :asked]
         both = (1 - self.weight) * values[:, :asked] + self.weight * said

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import torch
@@ -30,6 +32,9 @@ from l2x.training import Run
 
 # Different whole numbers, at most, that are taken for labels.
 MOST_LABELS = 10
+# Where an earlier attempt was answered nearly everything, so many rows are asked again: to know how long one
+# takes.
+TIMED_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -119,15 +124,34 @@ def _are_probabilities(given: Array) -> bool:
     return several and bool((given >= 0).all() and (abs(given.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
 
 
-def checked_answers(answers: Any, n: int, likelihood: Likelihood) -> Array:
-    """Answers of a model that an explainer has learned from, checked as it would check the model's own."""
+def checked_answers(
+    answers: Any, n: int, likelihood: Likelihood, *, classes: Array | None = None, logits: bool = False
+) -> Array:
+    """Answers of a model that an explainer has learned from, checked as it would check the model's own; those
+    of a frame whose columns are the classes are taken by name."""
     task: Task = "regression" if isinstance(likelihood, Gaussian) else "classification"
-    checked = checked_responses(answers, n, BlackBox(lambda _: answers, task=task), name="answers=")
+    if classes is not None and not isinstance(answers, Answers):
+        answers = _in_order_of(classes, answers)
+    said_by = BlackBox(lambda _: answers, task=task, logits=logits)
+    checked = checked_responses(answers, n, said_by, name="answers=")
     if checked.shape[1] != likelihood.outputs:
+        given = np.shape(answers)[1] if np.ndim(answers) == 2 else 1
         raise InputError(
-            f"answers has {checked.shape[1]} columns; the model that was explained has {likelihood.outputs}."
+            f"answers has {given} column{'s' * (given != 1)}; the model that was explained has "
+            f"{likelihood.outputs}."
         )
     return checked
+
+
+def _in_order_of(classes: Array, answers: Any) -> Any:
+    """A frame with a column for each class, in their order; anything else as it is."""
+    frame = nw.from_native(answers, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return answers
+    columns, names = [str(column) for column in frame.columns], [str(name) for name in classes]
+    if sorted(columns) != sorted(names):
+        return answers
+    return frame[:, [columns.index(name) for name in names]].to_native()
 
 
 def checked_responses(responses: Any, n: int, black_box: BlackBox, *, name: str = "responses=") -> Array:
@@ -137,6 +161,8 @@ def checked_responses(responses: Any, n: int, black_box: BlackBox, *, name: str 
         black_box.task = black_box.task or responses.origin.task
         responses = responses.values
     given = numbers_of(responses, name)
+    if not given.ndim:
+        raise InputError(f"{name[:-1]} is one number; expected one answer for each of {n} rows.")
     if len(given) != n:
         raise InputError(f"{name[:-1]} has {len(given)} rows, X has {n}.")
     # A black box that just repeats them: the checks and the task are then the model's own. Probabilities are
@@ -159,11 +185,18 @@ class TrainingRows:
     black_box: BlackBox
     asked_before: int  # the black box's counter before this fit
     labelled: int  # rows that were asked for their answers
+    answers: Array  # of all rows, as the model gave them
+    checksums: Callable[[], Array]  # of all rows
     seconds_per_row: float | None  # that the black box took for an answer; None where it was not asked
 
     @property
     def view(self) -> View:
         return self.train.view
+
+    @property
+    def answered(self) -> Answered:
+        """All answers, for another attempt."""
+        return Answered([answer_batch(0, self.checksums(), self.answers)])
 
     @property
     def asked_masked(self) -> int:
@@ -186,18 +219,20 @@ def prepare(
     validation: float,
     run: Run,
     keep_raw: bool = False,
+    timed: bool = False,
     journal: Path | None = None,
     answered: Answered | None = None,
 ) -> TrainingRows:
     """Ask the model once, when everything else is known to be right, and hold some rows out. The view is
     fitted. Answers go to the `journal` if there is one; those that an earlier attempt had are not asked
-    again."""
+    again, but for a few where it has to be `timed`."""
     k = checked_k(view, k)
     X = view.check(X)
     check_known_columns(view, black_box)
     learn, hold = split(len(X), validation, run.plan.validation_rows, np.random.default_rng(run.seed))
     task_known = black_box.task is not None
     before, started = black_box.rows, time.perf_counter()
+    brought = responses is not None
     if journal is not None and responses is None:
         most = view.recipes.rows_at_once
         blocks = view_blocks(view, X, most)
@@ -213,13 +248,20 @@ def prepare(
         answers = checked_responses(responses, len(X), black_box)
     if not task_known and black_box.task == "regression":
         warn_of_labels(answers, black_box.name)
+    timed_from = before
+    if timed and not brought and black_box.rows - before < TIMED_ROWS:
+        timed_from, started = black_box.rows, time.perf_counter()
+        ask(black_box, view, view.take(X, slice(TIMED_ROWS)), progress=False)
     asked = black_box.rows - before
-    seconds_per_row = (time.perf_counter() - started) / asked if asked else None
+    seconds_per_row = (time.perf_counter() - started) / (black_box.rows - timed_from) if asked else None
     likelihood = likelihood_of(black_box, answers)
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
-    return TrainingRows(k, train, held, likelihood, black_box, before, asked, seconds_per_row)
+    checksums = partial(row_checksums, X)
+    return TrainingRows(
+        k, train, held, likelihood, black_box, before, asked, answers, checksums, seconds_per_row
+    )
 
 
 def check_known_columns(view: View, black_box: BlackBox) -> None:

@@ -17,7 +17,7 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
-from l2x.asking import Limit, Memory
+from l2x.asking import Limit, Memory, checked_queries
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, Q
 from l2x.data import TrainingRows, ask, checked_answers, prepare
@@ -186,7 +186,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         recipe = features.recipes.ours if value.fixed else Recipe()  # joint training is the paper's affair
         sampler = self.sampler or recipe.sampler or PlackettLuce()
         check_compatible(value, sampler)
-        answer = checked_answer(self.answer or recipe.answer)
+        answer, queries = checked_answer(self.answer or recipe.answer), checked_queries(self.queries)
+        if not isinstance(self.sees_answer, bool):
+            raise InputError(f"sees_answer is {self.sees_answer!r}; expected True or False.")
         run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)
@@ -195,56 +197,68 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = read_training_rows(
                 Table(Path(X)), features, known=black_box.columns, rows=rows, seed=run.seed
             )
-        with self._unfinished() as answered:
-            data = prepare(
-                black_box, clone(features).fit(X), X, responses,
+        view = clone(features).fit(X)
+        subsets = sampler.subsets_of(view.d) if isinstance(value, Model) else 0
+        check_enough(queries, run.plan.selector.steps, subsets)
+        with self._unfinished() as unfinished:
+            data = unfinished.data = prepare(
+                black_box, view, X, responses,
                 k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
-                journal=None if journal is None else Path(journal), answered=answered,
+                timed=value.asks_model and queries is None,
+                journal=None if journal is None else Path(journal), answered=unfinished.answered,
             )  # fmt: skip
-        with run.seeded():
-            selector = self._build_selector(data.view, data.likelihood).to(run.device)
-            limit = self._limit(value, selector, data, run)
-            memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
-            q = self._build_q(
-                data.view, data.likelihood, black_box, run.device,
-                memory=memory, questions_per_call=limit.per_call,
-            )  # fmt: skip
-            value.fit(q, data, run)
-            if value.fixed:
-                fit_reader(selector, q, data, run)
-            finished = fit_selector(
-                selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
-            )
+            with run.seeded():
+                selector = self._build_selector(data.view, data.likelihood).to(run.device)
+                limit = self._limit(value, selector, data, run)
+                check_enough(limit.rows, limit.calls, subsets, limit.reason)
+                memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
+                q = self._build_q(
+                    data.view, data.likelihood, black_box, run.device,
+                    memory=memory, questions_per_call=limit.per_call,
+                )  # fmt: skip
+                value.fit(q, data, run)
+                if value.fixed:
+                    fit_reader(selector, q, data, run)
+                finished = fit_selector(
+                    selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
+                )
+            cuts = self._learn_cuts(data, selector, q)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
-        cuts = self._learn_cuts(data, selector, q)
         self._keep(data, selector, q, run)
         self.cuts_, self.queries_ = cuts, limit.rows
-        if value.asks_model:
-            say(asked_line(data, limit), visible=run.plan.progress)
-        left = math.inf if self.queries is None else self.queries - data.asked_masked
-        self._check(X, data, questions=0 if responses is not None else left, progress=run.plan.progress)
+        self._check(X, data, limit if value.asks_model else None, run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
     @contextmanager
-    def _unfinished(self) -> Iterator[Answered | None]:
+    def _unfinished(self) -> Iterator[Unfinished]:
         """What the same model had answered when an earlier `fit` failed or was interrupted; kept if that
-        happens again."""
+        happens again, also where the model fails only when it is asked about masked rows."""
         model, answered = getattr(self, "_failed", (None, None))
+        attempt = Unfinished(answered if model is self.model else None)
         try:
-            yield answered if model is self.model else None
+            yield attempt
         except (BlackBoxError, KeyboardInterrupt) as stop:
-            self._failed = (self.model, getattr(stop, "answered", None))
+            labelled = attempt.data and attempt.data.answered
+            self._failed = (self.model, labelled or getattr(stop, "answered", None))
             raise
         self._failed = (None, None)
 
-    def _check(self, X: Any, data: TrainingRows, *, questions: float, progress: bool) -> None:
-        """Look at what was learned, say it in a line, and warn where it is not good."""
+    def _check(self, X: Any, data: TrainingRows, limit: Limit | None, progress: bool) -> None:
+        """Look at what was learned, say it in a line, and warn where it is not good. What the model was asked
+        is said first, this look included."""
         from l2x.evaluation.self_check import self_check
 
+        # Without a limit of the user's own: not at all where answers were brought, or else for some seconds.
+        questions = 0 if data.seconds_per_row is None else math.inf
+        if self.queries is not None:
+            questions = self.queries - data.asked_masked
         check = self_check(self, self.features_.check(X), data, questions=questions)
         self.check_: SelfCheck | None = check
+        self.rows_asked_ = data.asked
+        if limit is not None:
+            say(asked_line(data, limit), visible=progress)
         say(check.sentence, visible=progress)
         if len(data.train) < FEW_ROWS:
             few = f"{len(data.train):,} inputs are few to learn from"
@@ -262,7 +276,6 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if data.black_box.task != "regression":
             known = data.black_box.classes
             self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
-        self.rows_asked_ = data.asked
 
     def _learn_cuts(self, data: TrainingRows, selector: nn.Module, q: Q) -> Cuts | None:
         """How many features rows need, from some held-out rows; None where the model may not be asked."""
@@ -284,13 +297,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
         if isinstance(selector, ReadsFirst):
             calls += run.plan.value.steps + run.plan.evaluations
-        limit = Limit.of(self.queries, data.seconds_per_row, calls)
-        if isinstance(value, Model) and limit.per_call < 1:
-            raise InputError(
-                f"value='model' learns from the model's answers to masked rows, and {limit.rows:,} of them "
-                f"({limit.reason}) are less than one a step; raise queries=, or take value='surrogate'."
-            )
-        return limit
+        return Limit.of(self.queries, data.seconds_per_row, calls)
 
     def explain(
         self, X: Any, k: int | None = None, *, answers: Any = None, keep: float | None = None
@@ -340,7 +347,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return None
         likelihood = self.q_.likelihood
         if answers is not None:
-            answers = checked_answers(answers, len(X), likelihood)
+            logits = self.model is not None and self._black_box().logits
+            answers = checked_answers(answers, len(X), likelihood, classes=self.classes_, logits=logits)
+        elif not len(X):
+            answers = np.zeros((0, likelihood.outputs))
         elif self.model is not None:
             answers = ask(self._black_box(), self.features_, X, progress=False)
         else:
@@ -451,6 +461,24 @@ def checked_answer(answer: Any) -> Answer:
         raise InputError(f"answer is {answer!r}; choose 'distribution' or 'class'.")
     chosen: Answer = answer
     return chosen
+
+
+@dataclass
+class Unfinished:
+    """A fit under way: what an earlier attempt had been answered, and what this one starts from."""
+
+    answered: Answered | None
+    data: TrainingRows | None = None
+
+
+def check_enough(queries: int | None, calls: int, subsets: int, reason: str | None = None) -> None:
+    """Whether every one of these calls may ask about as many `subsets` of one row at least."""
+    if queries is not None and queries < calls * subsets:
+        raise InputError(
+            f"value='model' learns from the model's answers to masked rows, at least {subsets} in each of "
+            f"{calls:,} steps, and only {queries:,} may be asked ({reason or f'queries={queries:,}'}); raise "
+            "queries=, or take value='surrogate'."
+        )
 
 
 def asked_line(data: TrainingRows, limit: Limit) -> str:

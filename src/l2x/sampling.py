@@ -49,6 +49,10 @@ class Sampler(Registered, ABC):
     # Whether log_value is to be on the scale on which evidence adds up, such as log-odds.
     adds_evidence: ClassVar[bool] = False
 
+    def subsets_of(self, d: int) -> int:
+        """How many subsets of a row of d features a step asks the value about."""
+        return 1
+
     @abstractmethod
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
@@ -188,6 +192,9 @@ class PlackettLuce(Sampler):
     other_sizes: float = 0.25
     other_weight: float = 0.3
 
+    def subsets_of(self, d: int) -> int:
+        return self.samples
+
     def draw(self, scores: Tensor, sizes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Masks (samples, batch, d) of the given sizes (batch,), and the log probability of the draws."""
         with torch.no_grad():
@@ -245,6 +252,9 @@ class Evidence(Sampler):
     subsets: int = 4
     adds_evidence: ClassVar[bool] = True
 
+    def subsets_of(self, d: int) -> int:
+        return self.subsets
+
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
@@ -276,6 +286,9 @@ class ExactSum(Sampler):
 
     explore: tuple[float, float] = (0.03, 0.001)
 
+    def subsets_of(self, d: int) -> int:
+        return d
+
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
@@ -300,6 +313,9 @@ class Reinforce(Sampler):
     """
 
     samples: int = 1
+
+    def subsets_of(self, d: int) -> int:
+        return self.samples
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Masks (samples, batch, d) of k independent picks, and the log probability of the picks."""

@@ -9,6 +9,7 @@ added to a row). The cut for a share of the information is found on held-out row
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 import torch
@@ -40,7 +41,7 @@ class Cuts:
 
     def shortened(self, explanation: Explanation, keep: float) -> Explanation:
         """The explanation with a size for each row, from 1 to its k."""
-        if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 < keep <= 1:
+        if isinstance(keep, bool) or not isinstance(keep, Real) or not 0 < float(keep) <= 1:
             raise InputError(
                 f"keep is {keep!r}; expected the share of the information to keep, such as 0.95."
             )
@@ -70,12 +71,14 @@ def learn_cuts(scores: Array, k: int, q: Q, rows: Rows) -> Cuts:
 
 
 def sizes(scores: Array, order: Array, cut: float) -> Array:
-    """(n,) how many of the features `order` (n, k), best first, stand above the cut; one at least."""
+    """(n,) how many of the features `order` (n, k), best first, stand above the cut; one at least where any
+    can be selected."""
     return _sizes(_above_mean(scores, order), cut)
 
 
 def _sizes(above_mean: Array, cut: float) -> Array:
-    return np.asarray((above_mean >= cut).sum(axis=1).clip(1))
+    selectable = above_mean > LOWEST
+    return np.asarray(np.maximum((selectable & (above_mean >= cut)).sum(axis=1), selectable.any(axis=1)))
 
 
 def _above_mean(scores: Array, order: Array) -> Array:

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -110,8 +111,8 @@ class Both(Value):
     asks_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.weight <= 1:
-            raise InputError(f"weight is {self.weight}; expected the model's share, between 0 and 1.")
+        if not (isinstance(self.weight, Real) and 0 <= self.weight <= 1):
+            raise InputError(f"weight is {self.weight!r}; expected the model's share, between 0 and 1.")
 
     def build(self, given: Ingredients) -> MixedQ:
         return MixedQ(Surrogate().build(given), Model().build(given), self.weight)

@@ -10,7 +10,7 @@ import numpy as np
 
 from l2x.explanation import Explanation
 from l2x.foundations.arrays import Array
-from l2x.plots.labels import count, label, percent, values_of
+from l2x.plots.labels import count, label, percent, size_text, values_of
 from l2x.plots.style import ACCENT, DOTTED, INK, MUTED, SOFT, label_rows, new_figure, note, saved, style
 from l2x.ranking import ranked
 
@@ -34,7 +34,7 @@ def plot_frequencies(explanation: Explanation) -> Figure:
     share = explanation.mask.mean(axis=0) if n else np.zeros(d)
     order = np.argsort(-share, kind="stable")
     shown = order[: min(MOST, max(1, int((share > 0).sum())))]
-    chance = explanation.k / d
+    chance = float(explanation.mask.mean()) if n else explanation.k / d
     others = _others(share[order[len(shown) :]])
     return plot_bars(
         [label(explanation.feature_names[i]) for i in shown],
@@ -42,7 +42,7 @@ def plot_frequencies(explanation: Explanation) -> Figure:
         [percent(share[i]) for i in shown],
         full=1.0,
         dotted=chance,
-        title=f"How often each feature is selected (k = {explanation.k})",
+        title=f"How often each feature is selected ({size_text(explanation)})",
         remark=f"{count(n, 'row')}{others}. Dotted: a random choice ({percent(chance)}).",
     )
 
@@ -50,7 +50,7 @@ def plot_frequencies(explanation: Explanation) -> Figure:
 def plot_scores(explanation: Explanation, *, unit: str = "feature", of: str = "row") -> Figure:
     """The scores of the first row, best first, with its values beside the names. The title says that these
     `unit`s, such as words, decided this `of`, such as a text."""
-    scores, k = explanation.scores[0], explanation.k
+    scores, k = explanation.scores[0], int(explanation.selected[0].sum())
     shown = ranked(explanation.scores)[0][: max(MOST, min(k, 2 * MOST))]
     shown = shown[np.isfinite(scores[shown])]  # padding may not be selected
     values = values_of(explanation, 0)

@@ -17,6 +17,7 @@ from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features.patches import Patches
 from l2x.foundations.arrays import Array
+from l2x.plots.labels import how_many
 from l2x.plots.style import INK, new_grid, note, saved, style
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def plot_images(
             rows=2,
             columns=MOST,
             height=0.66 * height / width + 0.24,
-            title=title or f"The {explanation.k} of {view.d} patches that decided",
+            title=title or f"The {how_many(explanation)} of {view.d} patches that decided",
         )
         for axes in grid:
             axes.set_axis_off()

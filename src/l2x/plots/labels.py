@@ -21,6 +21,16 @@ def values_of(explanation: Explanation, row: int) -> list[str]:
     return [cell_text(cell) for cell in values] if len(values) == d else [""] * d
 
 
+def how_many(explanation: Explanation) -> str:
+    """The features of a row: "3", or "up to 3" where rows have sizes of their own."""
+    return f"{explanation.k}" if explanation.sizes is None else f"up to {explanation.k}"
+
+
+def size_text(explanation: Explanation) -> str:
+    """The same as it stands in titles: "k = 3", or "k up to 3"."""
+    return f"k {'=' if explanation.sizes is None else 'up to'} {explanation.k}"
+
+
 def cell_text(cell: Any) -> str:
     """A cell as it is read: four digits of a float.
 

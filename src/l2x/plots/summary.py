@@ -14,7 +14,7 @@ from l2x.features.texts import TextView
 from l2x.foundations.arrays import Array
 from l2x.interop import numbers_of
 from l2x.plots.bars import MOST
-from l2x.plots.labels import count, label, percent
+from l2x.plots.labels import count, label, percent, size_text
 from l2x.plots.style import DOTTED, INK, MUTED, label_rows, new_figure, note, saved, style
 from l2x.ranking import above_rest
 
@@ -39,7 +39,7 @@ def plot_summary(explanation: Explanation, path: str | Path | None = None) -> Fi
     drawn = explanation[np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))]
     above, colours = above_selection(drawn), _value_ranks(drawn)
     with style():
-        title = f"When each feature is selected (k = {explanation.k})"
+        title = f"When each feature is selected ({size_text(explanation)})"
         figure, (axes,) = new_figure(1.3 + 0.33 * len(order), title=title)
         colour_map = require("matplotlib", extra="plots").colormaps[COLOURS].with_extremes(bad=MUTED)
         for line, i in enumerate(order):

@@ -7,7 +7,7 @@ from html import escape
 
 from l2x.explanation import Explanation
 from l2x.inputs import labels
-from l2x.plots.labels import count, label, shortened, values_of
+from l2x.plots.labels import count, how_many, label, shortened, size_text, values_of
 
 # Styles are inline and colours are see-through over the page's own: notebooks drop <style> from outputs they
 # do not trust, and this way text and background follow their theme.
@@ -32,7 +32,7 @@ def explanation_table(explanation: Explanation, rows: int = 20) -> str:
     return html_table(
         ["row", *(_ordinal(rank + 1) for rank in range(explanation.k))],
         (_row(explanation, row) for row in range(shown)),
-        f"{shown_of(shown, n, 'row')} · k = {explanation.k} of {d} features, best first",
+        f"{shown_of(shown, n, 'row')} · {size_text(explanation)} of {d} features, best first",
     )
 
 
@@ -70,7 +70,7 @@ def explanation_text(explanation: Explanation) -> str:
         table.append(("…", ""))
     width = max((len(title) for title, _ in table), default=0)
     return "\n".join(
-        [f"Explanation of {count(n, 'row')}, {explanation.k} of {count(d, 'feature')}"]
+        [f"Explanation of {count(n, 'row')}, {how_many(explanation)} of {count(d, 'feature')}"]
         + [f"  {title:>{width}}  {line}".rstrip() for title, line in table]
     )
 
@@ -89,7 +89,7 @@ def _row(explanation: Explanation, row: int) -> str:
     cells = "".join(
         f'<td style="{_CELL};background:{shade(rank, explanation.k)}">'
         f"{_cell(explanation.feature_names[i], values[i])}</td>"
-        for rank, i in enumerate(explanation.indices[row])
+        for rank, i in enumerate(explanation.indices[row][explanation.selected[row]])
     )
     return f'<td style="{ROW}">{_text(_row_label(explanation, row))}</td>{cells}'
 

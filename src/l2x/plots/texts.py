@@ -14,7 +14,7 @@ from l2x.explanation import Explanation
 from l2x.features.texts import TextView
 from l2x.plots.bars import MOST, plot_bars, plot_scores
 from l2x.plots.highlights import Piece, pieces, with_texts
-from l2x.plots.labels import percent, shortened
+from l2x.plots.labels import percent, shortened, size_text
 from l2x.plots.style import saved
 from l2x.plots.tables import ROW, html_table, shade, shown_of
 
@@ -119,7 +119,8 @@ def _plot_one(explanation: Explanation, view: TextView) -> Figure:
         remark = "It is empty, or the explainer knows none of its words."
         return plot_bars([], [], [], title=f"This text has no {view.unit} to select", remark=remark)
     names = view.names_in(explanation.inputs, selectable[None])[0].tolist()
-    one = Explanation(explanation.scores[:, selectable], min(explanation.k, len(selectable)), names)
+    k, sizes = min(explanation.k, len(selectable)), explanation.sizes
+    one = Explanation(explanation.scores[:, selectable], k, names, sizes=sizes)
     return plot_scores(one, unit=view.unit, of="text")
 
 
@@ -132,7 +133,7 @@ def _plot_words(explanation: Explanation) -> Figure:
         [shortened(word) for word, _ in common],
         [float(times) for _, times in common],
         [f"{times:,}" for _, times in common],
-        title=f"The words selected most often (k = {explanation.k})",
+        title=f"The words selected most often ({size_text(explanation)})",
         remark=f"How often, in {len(explanation):,} texts{more}.",
     )
 
@@ -144,6 +145,6 @@ def _plot_positions(explanation: Explanation, view: TextView) -> Figure:
         view.names_[:last],
         share[:last].tolist(),
         [percent(part) for part in share[:last]],
-        title=f"Where the selected {view.unit}s stand (k = {explanation.k})",
+        title=f"Where the selected {view.unit}s stand ({size_text(explanation)})",
         remark=f"Share of {len(explanation):,} texts; texts have up to {view.d} {view.unit}s that are read.",
     )
