@@ -125,3 +125,10 @@ def test_what_cannot_predict() -> None:
 def test_a_class_is_not_a_model(model: type) -> None:
     with pytest.raises(l2x.InputError, match=rf"{model.__name__} is a class, .* pass an instance"):
         l2x.as_black_box(model)
+
+
+def test_a_model_of_one_class_is_certain_of_it() -> None:
+    from sklearn.dummy import DummyClassifier
+
+    black_box = as_black_box(DummyClassifier().fit(np.zeros((5, 2)), ["only"] * 5))
+    assert black_box(np.zeros((2, 2))).tolist() == [[1.0, 0.0]] * 2

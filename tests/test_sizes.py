@@ -55,3 +55,31 @@ def test_more_to_keep_takes_no_fewer_features(explainer: l2x.Explainer) -> None:
 def test_a_share_that_is_none_is_refused(explainer: l2x.Explainer, keep: object) -> None:
     with pytest.raises(l2x.InputError, match=r"keep is .*; expected the share of the information"):
         explainer.explain(np.zeros((1, 4)), keep=keep)  # type: ignore[arg-type]
+
+
+def test_tables_and_figures_show_what_rows_keep(explainer: l2x.Explainer) -> None:
+    X = np.random.default_rng(3).normal(size=(50, 4))
+    kept = explainer.explain(X, keep=np.float32(0.5))
+    assert kept.sizes is not None
+    assert kept.to_html(rows=50).count("<br>") == kept.sizes.sum()  # a value below each name
+    assert repr(kept).startswith("Explanation of 50 rows, up to 3 of 4 features")
+    short = kept[int(np.argmin(kept.sizes))]
+    assert short.plot().texts[0].get_text() == "The feature that decided this row"
+    remark = " ".join(t.get_text() for t in kept.plot().texts)
+    assert f"a random choice ({kept.mask.mean():.0%})" in remark
+    assert "k up to 3" in remark
+
+
+def test_a_text_has_no_more_than_its_words() -> None:
+    def model(texts: list[str]) -> np.ndarray:
+        p = np.array([0.9 if "good" in text else 0.1 for text in texts])
+        return np.stack([1 - p, p], axis=1)
+
+    plan = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=1, progress=False)
+    texts = ["a good film", "a dull film", "good", "plain"] * 20
+    explainer = l2x.Explainer(model, 3, features=l2x.Words(length=6), training=plan).fit(texts)
+    for keep in (0.5, 1):
+        kept = explainer.explain(["", "good", "a film"], keep=keep)
+        assert kept.sizes is not None
+        assert kept.sizes.tolist() == kept.mask.sum(axis=1).tolist() == [len(names) for names in kept.names]
+    assert kept[1].plot().texts[0].get_text() == "The word that decided this text"

@@ -142,3 +142,52 @@ def test_the_command_line_tells_answers_from_columns_or_the_model(
     ).stdout
     assert "p0" not in shown
     assert "Cannot read answers from" in user.fails("explain", "told.l2x", "train.csv", "--answers", "p0,p9")
+
+
+def test_no_rows_need_no_answers(told: l2x.Explainer) -> None:
+    empty = np.zeros((0, 5))
+    assert len(told.explain(empty)) == len(told.explain(empty, answers=np.zeros((0, 2)))) == 0
+    with pytest.raises(l2x.InputError, match="answers is one number; expected one answer for each of 3 rows"):
+        told.explain(np.zeros((3, 5)), answers=0.5)
+    with pytest.raises(l2x.InputError, match="sees_answer is 'no'; expected True or False"):
+        l2x.Explainer(coin, 1, sees_answer="no", training=PLAN).fit(np.zeros((20, 5)))  # type: ignore[arg-type]
+
+
+def test_answers_named_by_class_are_taken_by_name() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = LogisticRegression().fit(X, np.where(X[:, 0] > 0, "yes", "no"))
+    explainer = l2x.Explainer(model, 1, sees_answer=True, training=PLAN).fit(X)
+    answers = pd.DataFrame(model.predict_proba(X), columns=model.classes_)
+    scores = explainer.explain(X).scores
+    for order in (["no", "yes"], ["yes", "no"]):
+        assert np.array_equal(explainer.explain(X, answers=answers[order]).scores, scores)
+    by_position = answers[["yes", "no"]].rename(columns={"yes": "p0", "no": "p1"})
+    assert not np.array_equal(explainer.explain(X, answers=by_position).scores, scores)
+
+
+def test_answers_may_be_logits_as_the_models_are() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = l2x.as_black_box(lambda X: np.stack([0 * X[:, 0], 3 * X[:, 0]], axis=1), logits=True)
+    explainer = l2x.Explainer(model, 1, sees_answer=True, training=PLAN).fit(X)
+    answers = np.stack([0 * X[:, 0], 3 * X[:, 0]], axis=1)
+    assert np.allclose(explainer.explain(X, answers=answers).scores, explainer.explain(X).scores)
+    with pytest.raises(l2x.InputError, match="answers has 1 column; the model that was explained has 3"):
+        l2x.Explainer(lambda X: np.full((len(X), 3), 1 / 3), 1, sees_answer=True, training=PLAN).fit(
+            X
+        ).explain(X, answers=np.full(300, 0.5))
+
+
+def test_a_streamed_model_reads_frames_as_in_fit(tmp_path: Path) -> None:
+    """Also where it picks columns by a list of names, which a pyarrow table does not know."""
+    from l2x.files.tables import Table
+    from l2x.scale.stream import BatchExplainer, explain_table
+
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    explainer = l2x.Explainer(lambda X: coin(X[["a", "b"]]), 1, sees_answer=True, training=PLAN).fit(frame)
+    stream = BatchExplainer(explainer, list("abc"))
+    explain_table(stream, Table(tmp_path / "rows.parquet"), tmp_path / "why.parquet", batch_rows=50)
+    found = pd.read_parquet(tmp_path / "why.parquet")["feature_1"].astype(str)
+    assert found.tolist() == explainer.explain(frame).to_frame()["feature_1"].tolist()

@@ -80,6 +80,9 @@ def test_an_explainer_that_reads_the_answer_gets_it(tmp_path: Any, tiny: Any) ->
             assert asked.status_code == (200 if models else 422)
             if models:
                 assert asked.json() == given.json()
-            for wrong in ([[1, 0]], [[2, 3]] * 5, "x", [[1, 0, 0]] * 5, [None] * 5, [[10**400, 0]] * 5):
+            page = client.get("/playground/told")
+            assert ("start it with --model" in page.text) == (not models)
+            wrongs = ([[1, 0]], [[2, 3]] * 5, "x", [[1, 0, 0]] * 5, [None] * 5, [[10**400, 0]] * 5)
+            for wrong in (*wrongs, [[0.5] * 10]):
                 answer = client.post("/v1/explainers/told/explain", json={"rows": rows, "answers": wrong})
                 assert answer.status_code == 422

@@ -160,10 +160,15 @@ def _batches(
     quiet: bool,
 ) -> BatchExplainer:
     """What is asked of each batch of the table; whatever can be wrong with it is found here."""
+    from l2x.errors import InputError
     from l2x.features.view import checked_k
     from l2x.scale.stream import BatchExplainer, match_columns
 
     table.require(answers, "read answers from")
+    if share is not None and not 0 < share <= 1:
+        raise InputError(
+            f"--share is {share:g}; expected the share of the information to keep, such as 0.95."
+        )
     beside = list(dict.fromkeys([*keep, *answers]))
     columns, ignored = match_columns(explainer, table, drop=drop, keep=beside, column=column)
     k = checked_k(explainer.features_, explainer.k if k is None else k)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -76,6 +77,8 @@ class Words(TextView):
     def _check_options(self) -> None:
         super()._check_options()
         words = self.stop_words
+        if isinstance(words, np.ndarray | pd.Series):
+            raise InputError("stop_words is an array; give a list of words: stop_words=list(...).")
         listed = isinstance(words, Sequence) and all(isinstance(word, str) for word in words)
         if words not in (None, "english") and (isinstance(words, str) or not listed):
             raise InputError(f"stop_words is {words!r}; choose 'english', or give a list of words.")

@@ -10,14 +10,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 
 from l2x.artifact import as_bytes
-from l2x.blackbox import BlackBox
-from l2x.errors import InputError, WriteError, some
+from l2x.blackbox import BlackBox, as_black_box
+from l2x.errors import BlackBoxError, InputError, WriteError, some
 from l2x.explainer import Explainer, warn_unseen
 from l2x.explanation import Explanation
 from l2x.features.reading import TableReading, reading_of
@@ -91,9 +92,15 @@ class BatchExplainer:
 
     def explanation(self, batch: pa.RecordBatch) -> Explanation:
         """What is explained of a batch."""
-        rows = pa.Table.from_batches([batch.select(list(self.columns))])
+        rows: Any = pa.Table.from_batches([batch.select(list(self.columns))])
         answers = batch.select(list(self.answers)).to_pandas() if self.answers else None
+        if self._asks_model and not self.reading.one_text:
+            rows = rows.to_pandas(ignore_metadata=True)  # as `fit` gave them to the model
         return self.explainer.explain_quietly(rows, k=self.k, answers=answers, keep=self.share)
+
+    @property
+    def _asks_model(self) -> bool:
+        return self.explainer.sees_answer and not self.answers
 
     def description(self, table: Table) -> dict[str, object]:
         """What is asked of which file: equal descriptions give equal results."""
@@ -108,6 +115,7 @@ class BatchExplainer:
             "k": self.k,
             "answers": list(self.answers),
             "share": self.share,
+            "model": as_black_box(self.explainer.model).name if self._asks_model else None,
         }
 
 
@@ -222,11 +230,11 @@ def _side_by_side(
 def _explained_from(explain: BatchExplainer, batch: pa.RecordBatch, first_row: int) -> Result:
     try:
         return explain.explained(batch)
-    except InputError as error:
+    except (InputError, BlackBoxError) as error:
         if not first_row:
             raise
         # The explainer counts rows from the start of what it was given.
-        raise InputError(f"{error} (Rows are counted from row {first_row} on.)") from error
+        raise type(error)(f"{error} (Rows are counted from row {first_row} on.)") from error
 
 
 def match_columns(

@@ -13,7 +13,7 @@ import numpy as np
 from l2x.artifact import Artifact, read
 from l2x.blackbox import BlackBox
 from l2x.data import checked_answers
-from l2x.errors import BlackBoxError
+from l2x.errors import BlackBoxError, InputError
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.features.view import checked_k
@@ -129,6 +129,13 @@ class Served:
     def explain_inputs(self, inputs: Any, k: int, answers: Array | None) -> Explanation:
         """The explanation of rows in any form that `explain` takes."""
         told = answers if self.explainer.sees_answer else None
+        if self.explainer.sees_answer and told is None and self.model is None:
+            raise ServiceError(
+                422,
+                "no_answers",
+                "This explainer reads the model's answers beside the rows, and the service has no model: "
+                "start it with --model, or send 'answers' with JSON rows.",
+            )
         return self.explainer.explain_quietly(inputs, k, answers=told)
 
     def answers_of(self, given: Any, rows: int) -> Array | None:
@@ -147,9 +154,8 @@ class Served:
             )
         likelihood = self.explainer.q_.likelihood
         try:
-            answers = np.array(given, dtype=np.float64).reshape(rows, likelihood.outputs)
-            return checked_answers(answers, rows, likelihood)
-        except (TypeError, ValueError, OverflowError, BlackBoxError):
+            return checked_answers(np.array(given, dtype=np.float64), rows, likelihood)
+        except (TypeError, ValueError, OverflowError, BlackBoxError, InputError):
             expected = f"{rows} answers of {likelihood.outputs} numbers, as the model gives them"
             raise ServiceError(422, "invalid_body", f"'answers' must be {expected}.") from None
 
