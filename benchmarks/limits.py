@@ -4,8 +4,8 @@
 
 The value, the mean of the surrogate's and the model's log values, is asked about all 220 subsets of a row.
 The best one is measured by the model and by the judge, for the distribution and for the class as the target;
-told the model's answer, and with the answer that the surrogate expects of the whole row, which is about what a
-selector that is not told can know. None of the rows are test rows of `l2x reproduce adult`.
+told the model's answer, and with the answer that the surrogate expects of the whole row, which is about what
+a selector that is not told can know. None of the rows are test rows of `l2x reproduce adult`.
 """
 
 from __future__ import annotations
