@@ -48,6 +48,11 @@ class Limit:
     def per_call(self) -> float:
         return self.rows / self.calls
 
+    def sentence(self, labelled: int, masked: int) -> str:
+        """What the model was asked, and why not more."""
+        asked = f"asked the model about {labelled:,} rows and {masked:,} masked ones"
+        return f"{asked} (at most {self.rows:,}: {self.reason})"
+
 
 def checked_queries(queries: Any) -> int | None:
     """A number of rows, or None: as many as time allows."""
@@ -55,6 +60,16 @@ def checked_queries(queries: Any) -> int | None:
         shown = f"{queries!r}"[:40]
         raise InputError(f"queries is {shown}; expected a number of rows, 0 or more, or None.")
     return queries if queries is None else int(queries)
+
+
+def check_enough(queries: int | None, calls: int, subsets: int, reason: str | None = None) -> None:
+    """Whether every one of these calls may ask about that many `subsets` of one row at least."""
+    if queries is not None and queries < calls * subsets:
+        raise InputError(
+            f"value='model' learns from the model's answers to masked rows, at least {subsets} in each of "
+            f"{calls:,} steps, and only {queries:,} may be asked ({reason or f'queries={queries:,}'}); raise "
+            "queries=, or take value='surrogate'."
+        )
 
 
 class Memory:

@@ -17,7 +17,7 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
-from l2x.asking import Limit, Memory, checked_queries
+from l2x.asking import Limit, Memory, check_enough, checked_queries
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, Q
 from l2x.data import TrainingRows, ask, checked_answers, prepare
@@ -28,15 +28,14 @@ from l2x.features.removal import draws_replacements
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, read_answers
 from l2x.files.tables import Table, read_training_rows
-from l2x.fitting import fit_reader, fit_selector, selector_scores
+from l2x.fitting import fit_reader, fit_selector
 from l2x.foundations.arrays import Array
 from l2x.foundations.progress import say
 from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
 from l2x.scoring import input_scores
-from l2x.sizes import ROWS as CALIBRATION_ROWS
-from l2x.sizes import Cuts, learn_cuts
+from l2x.sizes import cuts_of
 from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
@@ -222,7 +221,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 finished = fit_selector(
                     selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
                 )
-            cuts = self._learn_cuts(data, selector, q)
+            cuts = cuts_of(selector, q, data, sees_answer=self.sees_answer)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         self._keep(data, selector, q, run)
@@ -258,7 +257,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.check_: SelfCheck | None = check
         self.rows_asked_ = data.asked
         if limit is not None:
-            say(asked_line(data, limit), visible=progress)
+            say(limit.sentence(data.labelled, data.asked_masked), visible=progress)
         say(check.sentence, visible=progress)
         if len(data.train) < FEW_ROWS:
             few = f"{len(data.train):,} inputs are few to learn from"
@@ -276,19 +275,6 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if data.black_box.task != "regression":
             known = data.black_box.classes
             self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
-
-    def _learn_cuts(self, data: TrainingRows, selector: nn.Module, q: Q) -> Cuts | None:
-        """How many features rows need, from some held-out rows; None where the model may not be asked."""
-        most = min(len(data.held), CALIBRATION_ROWS) * (data.k + 2)
-        n = q.questions_at_once(most) // (data.k + 2)
-        if not n:
-            return None
-        rows = data.held[torch.arange(n)]
-        with torch.inference_mode():
-            scores = selector_scores(
-                selector, rows, likelihood=data.likelihood, sees_answer=self.sees_answer, never=-torch.inf
-            )
-        return learn_cuts(scores.cpu().numpy(), data.k, q, rows)
 
     def _limit(self, value: Value, selector: nn.Module, data: TrainingRows, run: Run) -> Limit:
         """How much the black box may be asked while the selector, and its reader, learn."""
@@ -469,22 +455,6 @@ class Unfinished:
 
     answered: Answered | None
     data: TrainingRows | None = None
-
-
-def check_enough(queries: int | None, calls: int, subsets: int, reason: str | None = None) -> None:
-    """Whether every one of these calls may ask about as many `subsets` of one row at least."""
-    if queries is not None and queries < calls * subsets:
-        raise InputError(
-            f"value='model' learns from the model's answers to masked rows, at least {subsets} in each of "
-            f"{calls:,} steps, and only {queries:,} may be asked ({reason or f'queries={queries:,}'}); raise "
-            "queries=, or take value='surrogate'."
-        )
-
-
-def asked_line(data: TrainingRows, limit: Limit) -> str:
-    """What the model was asked, and why not more."""
-    asked = f"asked the model about {data.labelled:,} rows and {data.asked_masked:,} masked ones"
-    return f"{asked} (at most {limit.rows:,}: {limit.reason})"
 
 
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:

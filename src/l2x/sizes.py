@@ -13,11 +13,13 @@ from numbers import Real
 
 import numpy as np
 import torch
+from torch import nn
 
 from l2x.conditional import Q
-from l2x.data import Rows
+from l2x.data import Rows, TrainingRows
 from l2x.errors import InputError
 from l2x.explanation import Explanation
+from l2x.fitting import selector_scores
 from l2x.foundations.arrays import Array
 from l2x.ranking import best
 
@@ -49,6 +51,20 @@ class Cuts:
         known = np.searchsorted(self.shares, keep)
         cut = self.above[known] if known < len(self.above) else LOWEST
         return replace(explanation, sizes=sizes(explanation.scores, explanation.indices, cut))
+
+
+def cuts_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool) -> Cuts | None:
+    """How many features rows need, from some held-out rows; None where the model may not be asked."""
+    questions = data.k + 2
+    n = q.questions_at_once(min(len(data.held), ROWS) * questions) // questions
+    if not n:
+        return None
+    rows = data.held[torch.arange(n)]
+    with torch.inference_mode():
+        scores = selector_scores(
+            selector, rows, likelihood=data.likelihood, sees_answer=sees_answer, never=-torch.inf
+        )
+    return learn_cuts(scores.cpu().numpy(), data.k, q, rows)
 
 
 def learn_cuts(scores: Array, k: int, q: Q, rows: Rows) -> Cuts:
