@@ -191,3 +191,12 @@ def test_a_streamed_model_reads_frames_as_in_fit(tmp_path: Path) -> None:
     explain_table(stream, Table(tmp_path / "rows.parquet"), tmp_path / "why.parquet", batch_rows=50)
     found = pd.read_parquet(tmp_path / "why.parquet")["feature_1"].astype(str)
     assert found.tolist() == explainer.explain(frame).to_frame()["feature_1"].tolist()
+
+
+def test_those_who_have_the_model_lend_it(told: l2x.Explainer, tmp_path: Path) -> None:
+    """A card and a comparison are about a model: an explainer that was loaded without it needs no other."""
+    X, alone = np.random.default_rng(4).normal(size=(200, 5)), l2x.load(told.save(tmp_path / "told.l2x"))
+    card = l2x.report_card(alone, coin, X[:100], X[100:], training=PLAN, brief=True)
+    assert card["fidelity"]["mean"].value == told.score(X[100:])
+    assert len(l2x.compare(coin, X, [alone, "random"], k=1).to_frame()) == 2
+    assert alone.model is None

@@ -21,6 +21,7 @@ from l2x.errors import InputError, some
 from l2x.evaluation.agreement import masked_answers, r2, same_class, squared_errors
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.chance import random_selections
+from l2x.evaluation.evidence import knowing
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view, selectable_units
@@ -258,6 +259,7 @@ class Bench:
                 self.model, self.k, features=self.view, training=training, seed=self.seed
             )  # a fitted view is fitted once more, on the same rows
         if isinstance(contender, Explainer):
+            contender = knowing(contender, self.model)
             return contender if hasattr(contender, "selector_") else contender.fit(self.learn)
         return self._by_name(contender) if isinstance(contender, str) else contender
 

@@ -346,6 +346,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return likelihood.told(likelihood.targets(answers))
 
+    def with_model(self, model: Any) -> Explainer:
+        """The same, fitted as it is, with the model that it explains: for one that was loaded without it."""
+        knowing = copy.copy(self)
+        knowing.model = model
+        return knowing
+
     def transform(self, X: Any) -> Array:
         """What was selected, for pipelines: (n, d), True for the k features of each row."""
         return self.explain(X).mask

@@ -17,6 +17,7 @@ from l2x.evaluation.agreement import losses, r2, same_class, squared_errors
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.chance import random_selections
 from l2x.evaluation.information import BITS, log_informed, log_uninformed
+from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.features.fitted import selectable_units
 from l2x.features.view import View
@@ -41,9 +42,9 @@ class Subject:
     explain_seconds: float | None
 
 
-def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
+def subject_of(given: Any, X: Any, k: int | None, name: str | None, *, model: Any = None) -> Subject:
     """The first of `given`, one or a list, is judged; the others are compared with it."""
-    members = list(given) if isinstance(given, list | tuple) else [given]
+    members = [knowing(one, model) for one in (given if isinstance(given, list | tuple) else [given])]
     if not members:
         raise InputError("There is nothing to judge: give an explainer or an explanation.")
     for member in members:
@@ -62,6 +63,12 @@ def subject_of(given: Any, X: Any, k: int | None, name: str | None) -> Subject:
         explanation, seconds = _timed(first, X, k)
     own_name = getattr(first, "name", None) or f"l2x, value={getattr(first, 'value', '?')!r}"
     return Subject(name or str(own_name), explanation, compared, first, seconds)
+
+
+def knowing(method: Any, model: Any) -> Any:
+    """The method; an explainer that was loaded without its model gets it."""
+    loaded = isinstance(method, Explainer) and method.model is None
+    return method.with_model(model) if loaded else method
 
 
 def selections_of(method: Any, X: Any, k: int) -> Explanation:

@@ -80,7 +80,7 @@ def report_card(
     'unchecked'
     """
     seed = checked_seed(seed)
-    subject = subject_of(explainers, X_test, k, name)
+    subject = subject_of(explainers, X_test, k, name, model=model)
     _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)
     known = {"truth": truth, "exact": exact, "randomised": randomised}
     evidence = _evidence(subject, as_black_box(model), X_train, X_test, judge, training, seed=seed, **known)
