@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.asking import PATIENCE, Limit, Memory
+from l2x.asking import PATIENCE, Limit, Memory, check_enough, checked_queries
 
 
 @settings(max_examples=50, deadline=None)
@@ -54,7 +54,14 @@ def test_a_limit_is_the_users_or_follows_from_the_time_of_labelling() -> None:
     assert Limit.of(None, None, calls=10).rows == 0
 
 
-@pytest.mark.parametrize("queries", [-1, 1.5, "many", True])
+@pytest.mark.parametrize("queries", [-1, 1.5, "many", True, 10**400])
 def test_a_limit_that_is_no_number_of_rows_is_refused(queries: object) -> None:
     with pytest.raises(l2x.InputError, match=r"queries is .*; expected a number of rows, 0 or more"):
-        Limit.of(queries, 1.0, calls=10)  # type: ignore[arg-type]
+        checked_queries(queries)
+
+
+def test_a_step_needs_all_subsets_of_one_row() -> None:
+    check_enough(None, 100, subsets=4)
+    check_enough(400, 100, subsets=4)
+    with pytest.raises(l2x.InputError, match=r"only 399 may be asked \(because\)"):
+        check_enough(399, 100, subsets=4, reason="because")
