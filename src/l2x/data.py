@@ -32,8 +32,7 @@ from l2x.training import Run
 
 # Different whole numbers, at most, that are taken for labels.
 MOST_LABELS = 10
-# Where an earlier attempt was answered nearly everything, so many rows are asked again: to know how long one
-# takes.
+# Rows that are asked again where an earlier attempt had nearly all answers: to know how long one takes.
 TIMED_ROWS = 32
 
 
