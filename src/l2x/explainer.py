@@ -175,7 +175,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         responses : the model's answers for X, if they are known already: an array, or the .parquet file that
             `l2x.label` wrote of the same rows. The model is then not asked
         journal : a .parquet file for the answers, which are on disk as soon as they are given; those that are
-            there already are not asked again
+            there already are not asked again, but for a few where it has to be known how long one takes
         validation : share of X held out for early stopping and the choice of the best weights
         rows : at most this many rows of a table on disk are drawn at random, in memory that does not grow
             with it; its columns are those that the model knows by name, or all
@@ -200,12 +200,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         subsets = sampler.subsets_of(view.d) if isinstance(value, Model) else 0
         check_enough(queries, run.plan.selector.steps, subsets)
         with self._unfinished() as unfinished:
-            data = unfinished.data = prepare(
+            data = prepare(
                 black_box, view, X, responses,
                 k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
                 timed=value.asks_model and queries is None,
                 journal=None if journal is None else Path(journal), answered=unfinished.answered,
             )  # fmt: skip
+            unfinished.data = data if responses is None else None
             with run.seeded():
                 selector = self._build_selector(data.view, data.likelihood).to(run.device)
                 limit = self._limit(value, selector, data, run)
@@ -457,7 +458,8 @@ def checked_answer(answer: Any) -> Answer:
 
 @dataclass
 class Unfinished:
-    """A fit under way: what an earlier attempt had been answered, and what this one starts from."""
+    """A fit under way: what an earlier attempt had been answered; once the model has labelled all rows, what
+    training starts from."""
 
     answered: Answered | None
     data: TrainingRows | None = None
