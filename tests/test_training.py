@@ -177,3 +177,15 @@ def test_an_early_stop_is_said(capsys: pytest.CaptureFixture[str]) -> None:
              label="working", run=run)  # fmt: skip
     assert len(run.history) == 3
     assert "stopped early (best" in capsys.readouterr().err
+
+
+def test_a_quick_plan_is_the_views_own_but_shorter() -> None:
+    import l2x
+
+    assert l2x.TrainingPlan.quick(l2x.Columns()) == l2x.TrainingPlan.quick()
+    for view in (l2x.Words(), l2x.Sentences(), l2x.Patches(2)):
+        plan, quick = view.recipes.ours.plan, l2x.TrainingPlan.quick(view)
+        assert quick.value.batch_size == plan.value.batch_size
+        assert quick.value.steps < plan.value.steps
+        assert quick.selector.steps < plan.selector.steps
+        assert not quick.progress

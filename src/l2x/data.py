@@ -282,7 +282,8 @@ def warn_of_labels(answers: Array, name: str) -> None:
         said = ", ".join(f"{value:g}" for value in values)
         warnings.warn(
             f"{name} says only {said}, and is explained as a regression. If these are classes, pass the "
-            "estimator itself, or its predict_proba; if not, l2x.as_black_box(model, task='regression').",
+            "estimator itself, its predict_proba, or a function that returns probabilities (n, classes); if "
+            "not, l2x.as_black_box(model, task='regression').",
             stacklevel=4,
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -70,6 +70,12 @@ class Phase:
             )
 
 
+class HasRecipes(Protocol):
+    """A view, as far as plans know one."""
+
+    recipes: Any
+
+
 @dataclass(frozen=True)
 class TrainingPlan:
     """How long and how fast to train. The defaults are measured: see docs/method.md.
@@ -103,10 +109,21 @@ class TrainingPlan:
         return replace(self, **phases)  # type: ignore[arg-type]
 
     @classmethod
-    def quick(cls, *, progress: bool = False) -> TrainingPlan:
-        """A tenth of the work, for first looks and tests; expect lower fidelity."""
-        value, selector = replace(cls.value, steps=500), replace(cls.selector, steps=300)
-        return cls(value=value, selector=selector, evaluations=10, progress=progress)
+    def quick(cls, features: HasRecipes | None = None, *, progress: bool = False) -> TrainingPlan:
+        """A small part of the work, for first looks and tests; expect lower fidelity.
+
+        It is for tables. Texts and images learn in smaller batches, from fewer steps: name the view,
+        `TrainingPlan.quick(l2x.Words())`.
+
+        >>> import l2x
+        >>> TrainingPlan.quick(l2x.Words()).value.batch_size
+        128
+        """
+        plan = cls() if features is None else features.recipes.ours.plan
+        shorter = plan.with_steps(
+            value=max(1, plan.value.steps // 8), selector=max(1, plan.selector.steps // 2)
+        )
+        return replace(shorter, evaluations=min(plan.evaluations, 10), progress=progress)
 
     @classmethod
     def paper(cls, *, to_the_letter: bool = False, progress: bool = True) -> TrainingPlan:

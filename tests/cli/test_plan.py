@@ -38,7 +38,7 @@ def test_quick_plans_in_numbers() -> None:
         quick = training_plan(view, paper=False, quick=True, progress=False)
         paper = training_plan(view, paper=True, quick=True, progress=False)
         steps[type(view).__name__] = (quick.value.steps, quick.selector.steps, paper.selector.steps)
-    assert steps == {"Columns": (500, 300, 100), "Words": (200, 30, 100), "Sentences": (120, 20, 120)}
+    assert steps == {"Columns": (500, 300, 100), "Words": (250, 150, 100), "Sentences": (150, 100, 120)}
 
 
 def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,4 +46,4 @@ def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pyte
     monkeypatch.setattr(l2x.Columns, "recipes", Recipes(Recipe(other)))
     assert training_plan(None, paper=False, quick=False, progress=True) == other
     quick = training_plan(None, paper=False, quick=True, progress=True)
-    assert (quick.value.steps, quick.selector.steps) == (5, 4)
+    assert (quick.value.steps, quick.selector.steps) == (6, 20)

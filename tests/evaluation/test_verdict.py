@@ -44,8 +44,8 @@ def test_the_sentences_say_what_was_found_and_what_to_do() -> None:
     ("share", "missed", "rows", "reason"),
     [
         (MUCH, 0.1, 20, "but 20 rows are too few to tell: measure on more."),
-        (MUCH, 0.4, 500, "but the judge misses 40.0% even with everything selected."),
-        (LITTLE, 0.4, 500, "but the judge misses 40.0% even with everything selected."),
+        (MUCH, 0.4, 500, "but the judge misses 40.0% of it even with everything selected"),
+        (LITTLE, 0.4, 500, "but the judge misses 40.0% of it even with everything selected"),
         (Estimate(0.02, 0.00, 0.05), 0.1, 500, "neither exceeds the limit of 3% nor stays below it"),
         (Estimate(float("nan")), float("nan"), 500, "there is no information about it that features"),
     ],
@@ -54,6 +54,14 @@ def test_doubt_has_a_reason(share: Estimate, missed: float, rows: int, reason: s
     sentence = verdict_on(share, proven=False, missed=missed, rows=rows).sentence
     assert sentence.startswith("UNCERTAIN: the ")
     assert reason in sentence
+
+
+def test_the_same_features_for_all_cannot_be_a_code() -> None:
+    """However weak the judge is."""
+    for rows, found in ((500, "none"), (20, "uncertain")):
+        verdict = verdict_on(LITTLE, proven=False, missed=0.4, rows=rows, same_for_all=True)
+        assert verdict.finding == found
+    assert "the same features" in verdict_on(MUCH, proven=True, missed=0, rows=99, same_for_all=True).sentence
 
 
 def test_a_brief_card_says_that_fidelity_can_be_gamed() -> None:

@@ -21,8 +21,8 @@ def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool
     plan = replace(recipe.plan, progress=progress)
     if not quick:
         return plan
-    if plan == TrainingPlan(progress=progress):
-        return TrainingPlan.quick(progress=progress)
+    if not paper:
+        return TrainingPlan.quick(view, progress=progress)
     shorter = plan.with_steps(
         value=max(1, plan.value.steps // 10), selector=max(1, plan.selector.steps // 10)
     )

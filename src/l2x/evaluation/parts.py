@@ -159,6 +159,7 @@ def encoding_part(evidence: Evidence) -> tuple[Part, Verdict]:
         proven=gain.low > max(abs(control.low), abs(control.high), missed),
         missed=evidence.share(Estimate(missed)).value,
         rows=len(masks),
+        same_for_all=bool((masks == masks[0]).all() and (train_masks == masks[0]).all()),
     )
     about = (
         "A probe of the explainer's own selections (g1) against a probe of the same masks, shuffled across "

@@ -37,6 +37,12 @@ UNCHECKED = Verdict(
 )
 
 
+SAME_FOR_ALL = Verdict(
+    "none",
+    "No encoding found: the same features are selected in every row, which tells nothing of the answer.",
+)
+
+
 NO_INFORMATION = Verdict(
     "uncertain",
     "UNCERTAIN: the model's answer hardly varies on these rows: there is no information about it that "
@@ -44,7 +50,9 @@ NO_INFORMATION = Verdict(
 )
 
 
-def verdict_on(share: Estimate, *, proven: bool, missed: float, rows: int) -> Verdict:
+def verdict_on(
+    share: Estimate, *, proven: bool, missed: float, rows: int, same_for_all: bool = False
+) -> Verdict:
     """Above the limit, below it, or neither with 95 % confidence.
 
     Parameters
@@ -53,9 +61,12 @@ def verdict_on(share: Estimate, *, proven: bool, missed: float, rows: int) -> Ve
     proven : it is more than fitting noise or a weak judge could explain
     missed : the share that the judge misses even with everything selected
     rows : how many rows it was measured on
+    same_for_all : all of them have the same features selected
     """
     if np.isnan(share.value):
         return NO_INFORMATION
+    if same_for_all and rows >= FEWEST_ROWS:
+        return SAME_FOR_ALL
     # A share cannot be negative; fitting noise can make its estimate so.
     value, low, high = (max(0.0, number) for number in (share.value, share.low, share.high))
     interval = f"{value:.1%} [{low:.1%}, {high:.1%}]"
@@ -79,8 +90,8 @@ def _doubt(share: Estimate, missed: float, rows: int) -> str:
         return f", but {rows} rows are too few to tell: measure on more."
     if share.low > TOLERANCE or missed > MOST_MISSED:
         return (
-            f", but the judge misses {missed:.1%} even with everything selected. Fit it longer or on more "
-            "rows before you trust the explanation."
+            f", but the judge misses {missed:.1%} of it even with everything selected: give report_card more "
+            "rows for the judge (X_train), or a longer training=, before you trust the explanation."
         )
     return (
         f". That neither exceeds the limit of {TOLERANCE:.0%} nor stays below it: measure on more rows, or "

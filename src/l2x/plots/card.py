@@ -141,4 +141,5 @@ def _estimates(card: ReportCard) -> dict[tuple[str, str], Estimate]:
 
 
 def _percent(estimate: Estimate) -> str:
-    return "–" if isnan(estimate.value) else f"{100 * estimate.value:.1f} %"
+    rounded = round(100 * estimate.value, 1) if not isnan(estimate.value) else None
+    return "–" if rounded is None else f"{rounded + 0:.1f} %"  # + 0: a minus sign before zero says nothing
