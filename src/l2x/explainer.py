@@ -259,7 +259,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.rows_asked_ = data.asked
         if limit is not None:
             say(limit.sentence(data.labelled, data.asked_masked), visible=progress)
-        say(check.sentence, visible=progress)
+        for line in filter(None, (check.sentence, check.hint)):
+            say(line, visible=progress)
         if len(data.train) < FEW_ROWS:
             few = f"{len(data.train):,} inputs are few to learn from"
             say(f"{few}; l2x.baselines.KernelShap asks the model about each by itself", visible=progress)

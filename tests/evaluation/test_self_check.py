@@ -79,6 +79,24 @@ def test_what_is_not_good_is_one_warning(check: SelfCheck, message: str) -> None
     assert re.search(message, found), found
 
 
+def test_one_subset_that_serves_as_well_is_named() -> None:
+    as_good = replace(GOOD, one_subset=GOOD.selection)
+    check = replace(CHECK, by_model=as_good, subset=("age", "income"))
+    assert check.hint == "a single subset serves all of these rows as well: age, income"
+    assert SelfCheck.from_dict(json.loads(json.dumps(check.to_dict()))).subset == check.subset
+    assert replace(check, by_model=replace(GOOD, one_subset=GOOD.selection - 0.01)).hint is None
+    assert replace(check, by_model=replace(CHANCE, one_subset=1.0)).hint is None  # it warns already
+
+
+def test_fit_names_a_subset_that_serves_all(table: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    """One column decides everywhere."""
+    plan = replace(l2x.TrainingPlan.quick(), progress=True)
+    explainer = l2x.Explainer(one_column, k=1, training=plan).fit(table)
+    assert explainer.check_ is not None
+    assert explainer.check_.subset == ("x1",)
+    assert "a single subset serves all of these rows as well: x1" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_models_word_decides_where_it_was_asked() -> None:
     assert replace(CHECK, by_q=CHANCE).warnings == []
     assert replace(CHECK, by_q=CHANCE).finding == "better"
@@ -148,7 +166,8 @@ def test_the_line_comes_after_the_progress_bars(
     warned(explainer, table)
     printed = " ".join(capsys.readouterr().err.split())  # a narrow terminal breaks the line
     few = "540 inputs are few to learn from; l2x.baselines.KernelShap asks the model about each by itself"
-    assert printed.endswith(f"{explainer.check_.sentence} {few}")
+    lines = [explainer.check_.sentence, explainer.check_.hint, few]
+    assert printed.endswith(" ".join(filter(None, lines)))
     assert re.match(
         r"keeps \d+ % of the answers with 1 of 5 features; random \d+ %", explainer.check_.sentence
     )

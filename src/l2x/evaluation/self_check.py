@@ -15,7 +15,7 @@ import torch
 
 from l2x.conditional import FittedQ, MixedQ, ModelQ, NetworkQ
 from l2x.data import TrainingRows
-from l2x.errors import BlackBoxError
+from l2x.errors import BlackBoxError, some
 from l2x.evaluation.agreement import distances, losses, masked_answers
 from l2x.evaluation.bootstrap import Estimate
 from l2x.evaluation.chance import random_selections
@@ -105,6 +105,7 @@ class SelfCheck:
     varies : whether the model's answers to training rows differ at all
     by_model : None where the model was not asked: answers were brought, `queries=0`, or it failed
     by_q : None where q is the model itself
+    subset : the features of the best single subset for all rows; none where it was not looked for
     """
 
     rows: int
@@ -114,6 +115,7 @@ class SelfCheck:
     varies: bool
     by_model: Kept | None = None
     by_q: Kept | None = None
+    subset: tuple[str, ...] = ()
 
     @property
     def checked(self) -> bool:
@@ -135,6 +137,16 @@ class SelfCheck:
             f"keeps {self._text(kept.selection)} {what}{who} with {self.k} of {self.features} features; "
             f"{', '.join(parts)} ({self.rows:,} held-out rows)"
         )
+
+    @property
+    def hint(self) -> str | None:
+        """That rows need no explanations of their own, where one subset keeps as much of the answers."""
+        kept = self.by_model or self.by_q
+        if kept is None or kept.one_subset is None or not self.subset or self.finding != "better":
+            return None
+        if kept.one_subset < kept.selection:
+            return None
+        return f"a single subset serves all of these rows as well: {some(list(self.subset))}"
 
     @property
     def warnings(self) -> list[str]:
@@ -211,7 +223,7 @@ class SelfCheck:
         values: dict[str, Any] = {
             name: Kept.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
         }
-        return cls(**values)
+        return cls(**values | {"subset": tuple(saved.get("subset", ()))})
 
 
 def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: float) -> SelfCheck:
@@ -237,11 +249,14 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: f
     told = answers if explainer.sees_answer else None
     explanation = explainer.explain_quietly(raw, answers=told)
     masks = _masks(explainer, explanation, allowed, data)
+    if "one_subset" in masks:
+        members = np.flatnonzero(masks["one_subset"][0].any(axis=0))
+        check = replace(check, subset=tuple(str(view.names_[i]) for i in members))
 
     def measure(guess: Guess) -> Kept:
         lost, away = {}, {}
-        for name, some in masks.items():
-            guesses = [guess(mask) for mask in some]
+        for name, drawn in masks.items():
+            guesses = [guess(mask) for mask in drawn]
             lost[name] = np.mean([losses(each, answers, classes=classes) for each in guesses], axis=0)
             away[name] = np.mean([distances(each, answers) for each in guesses], axis=0)
         return _kept(lost, away if classes else lost)
