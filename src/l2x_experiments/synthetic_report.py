@@ -84,13 +84,13 @@ def _add_model(page: Report, records: Records) -> None:
     ranks = plot_ranks(
         panels(records, ranks_of),
         {TITLES[name]: (RELEVANT[name] + 1) / 2 for name in SETS},
-        title=f"Median ranks of the true features ({variant})",
+        title=f"Median ranks of the true features (formulas of the {variant})",
         caption=f"{where}. Red: median, dotted blue: mean, dotted green: optimum; lower is better. "
         "Whiskers: 5 and 95 %.",
     )
     times = plot_times(
         panels(without_controls, times_of),
-        title=f"Clock time for 10,000 rows ({variant})",
+        title=f"Clock time for 10,000 rows (formulas of the {variant})",
         caption=f"{where}. Log scale; translucent: training. {_extrapolated(records)}",
     )
     page.add(
