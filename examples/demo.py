@@ -20,7 +20,7 @@ from table import explain_tumours
 import l2x
 from l2x.baselines import RandomK
 from l2x.evaluation import fit_judge, posthoc_accuracy
-from l2x.plots.images import images_html, plot_images
+from l2x.plots.images import plot_images
 from l2x.plots.lines import plot_lines
 from l2x.plots.report import SafeHtml, Section, write_report
 
@@ -122,9 +122,14 @@ def images_part(*, quick: bool) -> Part:
     figure = plot_images(explanation[examples], labels=named, title=f"The {k} of {d} patches that decided")
     sections = [Section("Images: a 3 or an 8?", [about], figures=[figure])]
     if (changed := np.flatnonzero(alone != answers)).size:
-        text = f"Of {len(X):,} images, {changed.size:,} change their answer. The first of them:"
-        html = SafeHtml(images_html(explanation[changed[:8]], rows=8))
-        sections.append(Section("Where the patches are not enough", [text], html=html))
+        text = (
+            f"Of {len(X):,} images, {changed.size:,} change their answer. Above each, what the network says "
+            "of the whole image, and of its patches alone."
+        )
+        first = changed[:10]
+        named = [f"{others.digits[answers[i]]} → {others.digits[alone[i]]}" for i in first]
+        figure = plot_images(explanation[first], labels=named, title="The answer changes")
+        sections.append(Section("Where the patches are not enough", [text], figures=[figure]))
     judge = fit_judge(model, seen.X, k, features=l2x.Patches(explainer.features_.size), training=PLAN)
     return Part(f"{k} of {d} patches of an image", explainer, explanation, judge, sections)
 

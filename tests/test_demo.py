@@ -34,6 +34,6 @@ def test_demo_prints_a_summary_and_writes_a_report(tmp_path: Path) -> None:
     ):
         assert text in done.stdout
     page = (tmp_path / "out" / "demo-report.html").read_text(encoding="utf-8")
-    assert page.count("<svg ") == 5
+    assert page.count("<svg ") == 5 + ("Where the patches are not enough" in page)
     assert page.count("<mark") > 10
     assert "<script" not in page
