@@ -76,7 +76,10 @@ def test_indices_and_copies_keep_inputs_and_answers_together(raw: bool) -> None:
     some = rows(raw=raw)[torch.tensor([5, 1, 5])]
     assert torch.allclose(some.x, VIEW.encode(X)[[5, 1, 5]])
     assert np.allclose(some.target, one_column(X)[[5, 1, 5]])
-    assert (some.raw is None) != raw
+    if raw:
+        assert np.array_equal(some.raw(np.array([1, 2])), X[[1, 5]])
+    else:
+        assert some.source is None
     twice = some.repeat(2)
     assert len(twice) == 6
     assert torch.equal(twice.x[3:], some.x)
@@ -128,11 +131,11 @@ def test_prepared_rows_ask_once_and_keep_raw_inputs_on_request() -> None:
     black_box = l2x.as_black_box(one_column)
     data = prepare(black_box, VIEW, X, None, k=2, validation=0.25, run=RUN)
     assert (len(data.train), len(data.held), data.asked) == (30, 10, 40)
-    assert data.train.raw is None
+    assert data.train.source is None
     assert isinstance(data.likelihood, Categorical)
     given = prepare(black_box, VIEW, X, one_column(X), k=2, validation=0.25, run=RUN, keep_raw=True)
     assert (given.asked, given.seconds_per_row) == (0, None)
-    assert np.allclose(one_column(given.held.raw), given.held.target, atol=1e-6)
+    assert np.allclose(one_column(given.held.raw(np.arange(10))), given.held.target, atol=1e-6)
     assert torch.equal(given.train.x, data.train.x)  # the same rows, by the seed
 
 

@@ -55,7 +55,7 @@ class Q(ABC):
 
     @abstractmethod
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        """The parameters of q(. | x_S), (n, outputs), for masks (n, d)."""
+        """The parameters of q(. | x_S), (m n, outputs), for masks (m n, d): those of the n rows, m times."""
 
     def questions_at_once(self, wanted: int) -> int:
         """How many of these inputs may be asked about at a time; a black box has limits."""
@@ -69,9 +69,8 @@ class Q(ABC):
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
         """log q(y | x_S) of each row under each of its masks: (m, n, d) -> (m, n)."""
         m, n, d = masks.shape
-        repeated = rows.repeat(m)
-        outputs = self.outputs(repeated, masks.reshape(m * n, d))
-        return self.likelihood.log_likelihood(outputs, repeated.target).reshape(m, n)
+        outputs = self.outputs(rows, masks.reshape(m * n, d))
+        return self.likelihood.log_likelihood(outputs, rows.target.repeat(m, 1)).reshape(m, n)
 
 
 def _reads_rows(predictor: nn.Module) -> TypeGuard[ReadsSelected]:
@@ -97,16 +96,19 @@ class NetworkQ(Q):
         return NetworkQ(networks["predictor"], self.likelihood)
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        if torch.is_grad_enabled():
-            return self._outputs(rows, rows.x, mask)
-        # What networks read of a row may be many times its width: some rows at a time.
+        # What networks read of a row may be many times its width: where no gradient needs all, some at a time.
         cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
-        parts = batches(len(mask), max(1, cells // mask.shape[1]))
-        return torch.cat([self._outputs(rows, rows.x[part], mask[part]) for part in parts])
+        at_once = len(mask) if torch.is_grad_enabled() else max(1, cells // mask.shape[1])
+        if len(mask) <= at_once:
+            return self._outputs(rows, rows.x, mask)
+        row = torch.arange(len(mask), device=rows.x.device) % len(rows)
+        parts = batches(len(mask), at_once)
+        return torch.cat([self._outputs(rows, rows.x[row[part]], mask[part]) for part in parts])
 
     def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
         if _reads_rows(self.predictor):
             return self.predictor.read(x, mask)
+        x = x if len(x) == len(mask) else x.repeat(len(mask) // len(x), *[1] * (x.ndim - 1))
         answer: Tensor = self.predictor(rows.view.mask(x, mask), mask)
         return answer
 
@@ -158,19 +160,20 @@ class ModelQ(Q):
         if self.black_box is None:
             raise InputError("The model is not available; pass it with l2x.load(path, model=...).")
         kept = mask.cpu().numpy() > 0.5
+        row = np.arange(len(kept)) % len(rows)
         if self.memory is None or rows.numbers is None:
-            answers = self._asked(rows, kept)
+            answers = self._asked(rows, row, kept)
         else:
             answers = self.memory.complete(
-                rows.numbers, kept, lambda new: self._asked(rows[torch.from_numpy(new)], kept[new])
+                rows.numbers[row], kept, lambda new: self._asked(rows, row[new], kept[new])
             )
         target = self.likelihood.targets(answers).to(mask.device)
         return self.likelihood.from_targets(target)
 
-    def _asked(self, rows: Rows, kept: Array) -> Array:
+    def _asked(self, rows: Rows, which: Array, kept: Array) -> Array:
         assert self.black_box is not None
         try:
-            answers = self.black_box(rows.view.for_model(rows.raw, kept, rng=self.rng))
+            answers = self.black_box(rows.view.for_model(rows.raw(which), kept, rng=self.rng))
         except BlackBoxError as error:
             raise BlackBoxError(
                 f"{error} These were rows with features removed, which value='both' and 'model' ask about; "

@@ -38,23 +38,34 @@ TIMED_ROWS = 32
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs, encoded for the networks (raw too where the value asks the black box), and its answers."""
+    """Inputs, encoded for the networks (raw too where the value asks the black box), and its answers.
+
+    source : the raw inputs that `numbers` refers to, or these rows' own where it is None; None where nobody
+        asks the black box again
+    numbers : (n,) which rows of the training inputs these are
+    """
 
     view: View
-    raw: Any  # None where nobody asks the black box again
+    source: Any
     x: Tensor  # (n, ...)
     target: Tensor  # (n, outputs)
-    numbers: Array | None = None  # (n,) which rows of the training inputs these are
+    numbers: Array | None = None
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __getitem__(self, index: Tensor) -> Rows:
         which = index.cpu().numpy()
-        raw = None if self.raw is None else self.view.take(self.raw, which)
         numbers = None if self.numbers is None else self.numbers[which]
+        # Raw rows are copied when somebody reads them, and not for each minibatch.
+        shared = self.source is None or numbers is not None
+        source = self.source if shared else self.view.take(self.source, which)
         index = index.to(self.x.device)
-        return Rows(self.view, raw, self.x[index], self.target[index], numbers)
+        return Rows(self.view, source, self.x[index], self.target[index], numbers)
+
+    def raw(self, which: Array) -> Any:
+        """The raw inputs of some of these rows, by their positions among them."""
+        return self.view.take(self.source, which if self.numbers is None else self.numbers[which])
 
     def repeat(self, m: int) -> Rows:
         """The rows m times over, one copy after the other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from l2x.networks.table import MaskedTable, TableInput
+from l2x.networks.table import ByInput, MaskedTable, TableInput
 
 
 def table(
@@ -64,6 +65,24 @@ def test_look_ups_say_what_the_dense_product_says(
     direction = torch.randn_like(dense)
     wanted = torch.autograd.grad((dense * direction).sum(), layer.weight)[0]
     assert torch.allclose(torch.autograd.grad((found * direction).sum(), layer.weight)[0], wanted, atol=1e-4)
+
+
+def test_several_masks_of_each_row_are_those_of_its_copies() -> None:
+    read = table(3, 16, [3], (1,), group=False)
+    x, layer = rows(read, 7, (1,)), nn.Linear(read.width + 4, 5)
+    masks = (torch.rand(3, 7, 4) < 0.5).float().flatten(end_dim=1)
+    found = read.first_layer(layer, x, masks, sees_mask=True)
+    assert torch.equal(found, read.first_layer(layer, x.repeat(3, 1), masks, sees_mask=True))
+
+
+def test_a_layer_by_input_is_the_layer_in_its_outputs_and_its_state() -> None:
+    plain, x = nn.Linear(6, 4), torch.randn(3, 6)
+    turned = ByInput(plain)
+    assert torch.allclose(turned(x), plain(x))
+    assert all(torch.equal(turned.state_dict()[name], tensor) for name, tensor in plain.state_dict().items())
+    other = nn.Linear(6, 4)
+    turned.load_state_dict(other.state_dict())
+    assert torch.allclose(copy.deepcopy(turned)(x), other(x))
 
 
 def test_rows_without_a_selected_cell_are_the_bias() -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsSelected, Recipe, Recipes
-from l2x.networks.table import WIDE, MaskedTable, TableInput
+from l2x.networks.table import WIDE, ByInput, MaskedTable, TableInput
 from l2x.training import TrainingPlan
 
 ACTIVATIONS = {"relu": nn.ReLU, "selu": nn.SELU, "silu": nn.SiLU}
@@ -162,6 +162,10 @@ class ColumnPredictor(ReadsSelected):
         sizes = [(width or d) + d * sees_mask, *hidden, outputs]
         self.layers = perceptron(sizes, activation, normalise=normalise)
         initialise(self.layers, initial)
+        if self.reads_rows:
+            first = self.layers[0]
+            assert isinstance(first, nn.Linear)
+            self.layers[0] = ByInput(first)
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         logits: Tensor = self.layers(torch.cat([masked, mask], dim=-1) if self.sees_mask else masked)
