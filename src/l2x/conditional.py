@@ -96,7 +96,7 @@ class NetworkQ(Q):
         return NetworkQ(networks["predictor"], self.likelihood)
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        # What networks read of a row may be many times its width: where no gradient needs all, some at a time.
+        # Networks may read many times the width of a row: some rows at a time, if no gradient needs all.
         cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
         at_once = len(mask) if torch.is_grad_enabled() else max(1, cells // mask.shape[1])
         if len(mask) <= at_once:

@@ -271,7 +271,8 @@ class ByInput(nn.Linear):
 def _selected(weights: Tensor) -> tuple[Tensor, Tensor]:
     """Rows and columns of the cells that have a weight, in order; numpy finds them several times faster."""
     if weights.device.type != "cpu":
-        return weights.nonzero(as_tuple=True)
+        row, column = weights.nonzero(as_tuple=True)
+        return row, column
     cells = torch.from_numpy(np.flatnonzero(weights.numpy() != 0))
     row = cells.div(weights.shape[1], rounding_mode="floor")
     return row, cells - row * weights.shape[1]
