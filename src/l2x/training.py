@@ -238,10 +238,14 @@ class WeightAverage:
     """A running average of a network's weights, in a copy of it that is ready to be evaluated."""
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        self.source, self.decay, self.updates = network, decay, 0
+        self.decay, self.updates = decay, 0
         self.network = copy.deepcopy(network).requires_grad_(requires_grad=False).eval()
         self.averages = [p.detach() for p in self.network.parameters()]
         self.weights = [p.detach() for p in network.parameters()]
+        # What is not saved does not change: a view's quantiles, say.
+        saved = network.state_dict().keys()
+        pairs = zip(self.network.named_buffers(), network.buffers(), strict=True)
+        self.buffers = [(mine, theirs) for (name, mine), theirs in pairs if name in saved]
 
     @torch.no_grad()
     def update(self) -> None:
@@ -249,7 +253,7 @@ class WeightAverage:
         # At first the average is young: forget the initial weights quickly.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
-        for mine, theirs in zip(self.network.buffers(), self.source.buffers(), strict=True):
+        for mine, theirs in self.buffers:
             mine.copy_(theirs)
 
 

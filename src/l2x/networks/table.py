@@ -105,6 +105,13 @@ class MaskedTable(nn.Module):
         # A bin without width (a value that many rows share) becomes a step.
         widths = np.maximum(np.diff(edges, axis=0).T, 1e-6)
         self.inverse_width = nn.Buffer(_float32(1 / widths), persistent=False)
+        ends = edges if self.bins else np.zeros((1, len(numeric)))
+        self.highest = nn.Buffer(_float32(ends[-1]), persistent=False)
+        # (numeric columns, 2 ** i) edges between bins, filled up with what no number passes
+        inner = np.full((len(numeric), 1 << (self.bins - 1).bit_length() if self.bins else 1), np.inf)
+        inner[:, : max(0, self.bins - 1)] = edges[1:-1].T
+        self.inner = nn.Buffer(_float32(inner), persistent=False)
+        self.corners = nn.Buffer(_corners(ends.T, self.bins), persistent=False)
         self.group = None if group is None else nn.Buffer(torch.from_numpy(group), persistent=False)
         self.width = len(numeric) * (1 + self.bins) + self._slots()
 
@@ -141,8 +148,8 @@ class MaskedTable(nn.Module):
     def vectors_of(self, weight: Tensor, *, sees_mask: bool) -> Tensor:
         """A layer's weights (width and features, outputs) as the vectors that cells add to its outputs.
 
-        numbers     of each numeric column its slope, per unit of x, and its corners: at each of the bins + 1
-                    quantiles, without the slope's part
+        numbers     of each numeric column its slope, per unit of x, and its corners: what it adds at each of
+                    the bins + 1 quantiles
         slots       as in the weights
         unseen      of each column: a category that has no slot
 
@@ -155,7 +162,7 @@ class MaskedTable(nn.Module):
         vectors = weight.new_empty(numeric * (2 + self.bins) + len(slots) + unseen, outputs)
         numbers = vectors[: numeric * (2 + self.bins)].view(numeric, 2 + self.bins, outputs)
         increments = weight[: numeric * (1 + self.bins)].view(numeric, 1 + self.bins, outputs)
-        torch.bmm(self._summed(weight).expand(numeric, -1, -1), increments, out=numbers)
+        torch.bmm(self.corners, increments, out=numbers)
         there = weight[self.width :] if sees_mask else None
         if there is not None and self.group is not None:
             there = (there / torch.bincount(self.group)[:, None])[self.group]
@@ -175,7 +182,7 @@ class MaskedTable(nn.Module):
         weight = gradient.new_empty(self.width + features * sees_mask, outputs)
         numbers = gradient[: numeric * (2 + self.bins)].view(numeric, 2 + self.bins, outputs)
         increments = weight[: numeric * (1 + self.bins)].view(numeric, 1 + self.bins, outputs)
-        torch.bmm(self._summed(weight).T.expand(numeric, -1, -1), numbers, out=increments)
+        torch.bmm(self.corners.mT, numbers, out=increments)
         others = gradient[numeric * (2 + self.bins) :]
         weight[self.width - slots : self.width] = others[:slots]
         if sees_mask:
@@ -189,14 +196,6 @@ class MaskedTable(nn.Module):
                 there = weight.new_zeros(features, outputs).index_add_(0, self.group, there)
             weight[self.width :] = there
         return weight
-
-    def _summed(self, like: Tensor) -> Tensor:
-        """(2 + bins, 1 + bins): from the weights of a column to its slope and its corners, each the sum of
-        what lies before it less half of all."""
-        summed = like.new_zeros(2 + self.bins, 1 + self.bins)
-        summed[0, 0] = 1
-        summed[1:, 1:] = torch.ones_like(summed[1:, 1:]).tril(-1) - 0.5
-        return summed
 
     def _columns_of_others(self) -> Tensor:
         """The column of each vector that is not of a number: slots, then what is unseen."""
@@ -214,34 +213,39 @@ class MaskedTable(nn.Module):
         return sums
 
     def _cells(self, cells: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
-        """The three vectors of each cell - its slope and the corners on both sides - and their shares."""
+        """The two vectors of each cell and their shares: the corners on both sides of it, or, beyond all
+        quantiles, the last corner and the slope."""
         numeric = len(self.numeric)
         place = column if self.inputs is None else self.inputs.place[column]
         number = cells if self.inputs is None else cells.nan_to_num(0.0)
-        lies, share = self._bin(number, place)
         slope = place * (self.bins + 2)
-        before = slope + 1 + lies
+        if self.bins:
+            lies, share, below, above = self._between(number, place)
+            first = torch.where(above > 0, slope, slope + 1 + lies)
+            second = torch.where(below < 0, slope, slope + 1 + lies + (share > 0))
+            shares = [1 - share + above, share + below]
+        else:
+            first, second, shares = slope, slope + 1, [number, torch.ones_like(number)]
         if self.inputs is not None:
             slot, is_number = self.inputs.slot(cells, column)
-            before = torch.where(is_number, before, numeric * (self.bins + 2) + slot)
-            number, share = number * is_number, share * is_number
-        which = torch.stack([slope, before, before + (share > 0)], dim=1)
-        return which, torch.stack([number, 1 - share, share], dim=1)
+            slot += numeric * (self.bins + 2)
+            first, second = torch.where(is_number, first, slot), torch.where(is_number, second, slot)
+            shares = [torch.where(is_number, shares[0], 1.0), shares[1] * is_number]
+        return torch.stack([first, second], dim=1), torch.stack(shares, dim=1)
 
-    def _bin(self, number: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-        """The bin that each number lies in, and how far. At an edge that several bins share, none of them is
-        passed."""
-        lies = torch.zeros_like(place)
-        if not self.bins:
-            return lies, torch.zeros_like(number)
-        first = place * self.bins
-        step = 1 << (self.bins - 1).bit_length()
-        while step := step // 2:  # binary search among the edges but the lowest
-            probe = lies + step
-            passed = (self.lower.take(first + probe.clamp_max(self.bins - 1)) < number) & (probe < self.bins)
-            lies += step * passed
-        here = first + lies
-        return lies, ((number - self.lower.take(here)) * self.inverse_width.take(here)).clamp_(0, 1)
+    def _between(self, number: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The bin that each number lies in, how far, and how far it is below all bins and above them. At an
+        edge that several bins share, none of them is passed."""
+        begins = place * self.inner.shape[1]
+        lies, step = begins.clone(), self.inner.shape[1]
+        while step := step // 2:  # binary search among the edges between bins
+            lies.add_(self.inner.take(lies + (step - 1)) < number, alpha=step)
+        lies -= begins
+        here = place * self.bins + lies
+        share = ((number - self.lower.take(here)) * self.inverse_width.take(here)).clamp_(0, 1)
+        above = (number - self.highest.take(place)).clamp_(min=0)
+        below = (number - self.lower.take(place * self.bins)).clamp_(max=0)
+        return lies, torch.where(above > 0, 1.0, share), below, above
 
     def _slots(self) -> int:
         return 0 if self.inputs is None else len(self.inputs.slot_columns())
@@ -313,6 +317,16 @@ def _sums(vectors: Tensor, which: Tensor, shares: Tensor, rows: Tensor, n: int) 
     """`rows` is sorted."""
     starts = torch.searchsorted(rows.contiguous(), torch.arange(n, device=rows.device))
     return nn.functional.embedding_bag(which, vectors, starts, mode="sum", per_sample_weights=shares)
+
+
+def _corners(edges: Array, bins: int) -> Tensor:
+    """(columns, 2 + bins, 1 + bins): from the weights of a column to its slope and its corners. Each has the
+    slope's part of its edge, and the sum of what lies before it less half of all bins."""
+    corners = np.zeros((len(edges), 2 + bins, 1 + bins))
+    corners[:, 0, 0] = 1
+    corners[:, 1:, 0] = edges
+    corners[:, 1:, 1:] = np.tri(bins + 1, bins, -1) - 0.5
+    return _float32(corners)
 
 
 def _float32(array: Array) -> Tensor:
