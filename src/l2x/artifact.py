@@ -34,11 +34,11 @@ from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
-from l2x.sizes import Cuts
+from l2x.sizes import Sizes
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
-FORMAT = 5
+FORMAT = 6
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -54,7 +54,9 @@ def as_bytes(explainer: Explainer) -> bytes:
     tensors |= _weights("selector", explainer.selector_)
     for name, network in explainer.q_.q.networks.items():
         tensors |= _weights(name, network)
-    classes = explainer.classes_
+    classes, sizes = explainer.classes_, explainer.sizes_
+    if sizes is not None:
+        tensors |= {f"sizes.{name}": getattr(sizes, name) for name in ("usual", "spread", "weights", "gains")}
     settings = {
         "l2x": __version__,
         "k": explainer.k,
@@ -73,7 +75,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
-        "cuts": None if explainer.cuts_ is None else asdict(explainer.cuts_),
+        "sizes": None if sizes is None else {"shares": sizes.shares, "prices": sizes.prices},
         "fit_seconds": explainer.fit_seconds_,
         "check": None if explainer.check_ is None else explainer.check_.to_dict(),
     }
@@ -207,7 +209,6 @@ def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
         "sees_answer": False,
         "queries": None,
         "queries_limit": None,
-        "cuts": None,
     }
     return new | settings
 
@@ -228,7 +229,24 @@ def _from_format_4(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | {"selector": {"hidden": 0} | selector}
 
 
-UPGRADES = {1: _from_format_1, 2: _from_format_2, 3: _from_format_3, 4: _from_format_4}
+def _from_format_5(settings: dict[str, Any]) -> dict[str, Any]:
+    """Up to 0.1.0 a selector of words read windows of them alone, not their average beside it; sizes were
+    learned in another way."""
+    settings = settings | {"sizes": None}
+    selector = settings["selector"] or {}
+    options = selector == "custom" or selector.get("paper") or settings["sees_answer"]
+    if settings["view"]["name"] != "Words" or options:
+        return settings
+    return settings | {"selector": {"pooling": "window"} | selector}
+
+
+UPGRADES = {
+    1: _from_format_1,
+    2: _from_format_2,
+    3: _from_format_3,
+    4: _from_format_4,
+    5: _from_format_5,
+}
 
 
 def _rebuild(
@@ -274,8 +292,18 @@ def _rebuild(
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
     explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
-    explainer.cuts_ = None if settings["cuts"] is None else Cuts(**_tuples(settings["cuts"]))
+    explainer.sizes_ = None if settings["sizes"] is None else _sizes(settings["sizes"], tensors)
     return explainer
+
+
+def _sizes(settings: dict[str, Any], tensors: dict[str, Array]) -> Sizes:
+    shares, prices = (tuple(settings[name]) for name in ("shares", "prices"))
+    arrays = _part("sizes", tensors)
+    sizes = Sizes(shares, prices, *(arrays[name] for name in ("usual", "spread", "weights", "gains")))
+    shape = (*sizes.usual.shape, *sizes.gains.shape)
+    if len(shape) != 2 or sizes.weights.shape != shape or sizes.spread.shape != sizes.usual.shape:
+        raise ArtifactError(f"sizes.weights has the shape {sizes.weights.shape}; expected {shape}.")
+    return sizes
 
 
 def _check_sizes(explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard
 
@@ -52,6 +52,11 @@ class Q(ABC):
     @abstractmethod
     def with_networks(self, networks: dict[str, nn.Module]) -> Q:
         """The same q with other weights."""
+
+    @property
+    def parts(self) -> Sequence[Q]:
+        """What it is made of, each of which can be asked by itself."""
+        return (self,)
 
     @abstractmethod
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
@@ -216,6 +221,10 @@ class MixedQ(Q):
 
     def with_networks(self, networks: dict[str, nn.Module]) -> MixedQ:
         return replace(self, surrogate=self.surrogate.with_networks(networks))
+
+    @property
+    def parts(self) -> Sequence[Q]:
+        return (self.surrogate, self.model) if self.weight else (self.surrogate,)
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         return self.surrogate.outputs(rows, mask)

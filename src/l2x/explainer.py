@@ -28,14 +28,14 @@ from l2x.features.removal import draws_replacements
 from l2x.features.view import View, checked_k
 from l2x.files.answers import Answered, read_answers
 from l2x.files.tables import Table, read_training_rows
-from l2x.fitting import fit_reader, fit_selector
+from l2x.fitting import fit_reader, fit_selector, reading
 from l2x.foundations.arrays import Array
 from l2x.foundations.progress import say
 from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
 from l2x.scoring import input_scores
-from l2x.sizes import cuts_of
+from l2x.sizes import sizes_of
 from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
@@ -222,11 +222,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 finished = fit_selector(
                     selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
                 )
-            cuts = cuts_of(selector, q, data, sees_answer=self.sees_answer)
+            sizes = sizes_of(selector, q, data, sees_answer=self.sees_answer)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         self._keep(data, selector, q, run)
-        self.cuts_, self.queries_ = cuts, limit.rows
+        self.sizes_, self.queries_ = sizes, limit.rows
         self._check(X, data, limit if value.asks_model else None, run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
@@ -284,7 +284,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return Limit(0, 1, "the value does not ask")
         calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
         if isinstance(selector, ReadsFirst):
-            calls += run.plan.value.steps + run.plan.evaluations
+            calls += reading(selector, run.plan).steps + run.plan.evaluations
         return Limit.of(self.queries, data.seconds_per_row, calls)
 
     def explain(
@@ -321,11 +321,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
         if keep is None:
             return explanation
-        if self.cuts_ is None:
+        if self.sizes_ is None:
             raise InputError(
                 "This explainer has not learned sizes, for keep=; fit it again, with more queries=."
             )
-        return self.cuts_.shortened(explanation, keep)
+        return self.sizes_.shortened(explanation, keep)
 
     def _told(self, X: Any, answers: Any) -> Tensor | None:
         """What the selector reads of the model's answers to X, as the view has checked it."""

@@ -21,7 +21,7 @@ from l2x.data import Rows, TrainingRows, split
 from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, ReadsFirst
 from l2x.sampling import FEW, NEVER, Sampler, k_hot, only_selectable, top_k
-from l2x.training import Phase, Run, optimise
+from l2x.training import Phase, Run, TrainingPlan, optimise
 
 # Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.
 HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
@@ -127,7 +127,7 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     if not isinstance(selector, ReadsFirst):
         return
     reader, likelihood, d = selector.reader, q.likelihood, data.view.d
-    phase, evaluations = run.plan.value, run.plan.evaluations
+    phase, evaluations = reading(selector, run.plan), run.plan.evaluations
     q = q.first_hand(phase.batch_size)
     # Held-out rows are asked about once, and not at every evaluation: so much more of them at once.
     affordable = evaluations * q.questions_at_once(math.ceil(len(data.held) / evaluations))
@@ -148,6 +148,11 @@ def fit_reader(selector: nn.Module, q: Q, data: TrainingRows, run: Run) -> None:
     label = "reading with the model"
     finished = optimise(reader, objective, validate, phase=phase, n=len(data.train), label=label, run=run)
     _freeze(reader, finished=finished)
+
+
+def reading(selector: ReadsFirst, plan: TrainingPlan) -> Phase:
+    """How a selector's reader is trained."""
+    return replace(plan.value, steps=round(selector.reading * plan.value.steps))
 
 
 def selector_scores(

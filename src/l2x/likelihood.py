@@ -31,6 +31,10 @@ class Likelihood(Registered, ABC):
         """E_{Y ~ P_m(.|x)} log q(Y | x_S) of each row, in nats, (n,)."""
 
     @abstractmethod
+    def agreement(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """Of each row, whether q finds the same class most likely; of means, how near they are, (n,)."""
+
+    @abstractmethod
     def most_likely(self, target: Tensor) -> Tensor:
         """The targets of a model that is certain of what it finds most likely."""
 
@@ -70,6 +74,9 @@ class Categorical(Likelihood):
 
     def log_likelihood(self, outputs: Tensor, target: Tensor) -> Tensor:
         return (target * torch.log_softmax(outputs, dim=-1)).sum(-1)
+
+    def agreement(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return (outputs.argmax(dim=-1) == target.argmax(dim=-1)).to(target.dtype)
 
     def most_likely(self, target: Tensor) -> Tensor:
         return torch.nn.functional.one_hot(target.argmax(dim=-1), self.outputs).to(target.dtype)
@@ -120,6 +127,9 @@ class Gaussian(Likelihood):
 
     def log_likelihood(self, outputs: Tensor, target: Tensor) -> Tensor:
         return -0.5 * (target - outputs).square().sum(-1)
+
+    def agreement(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return self.log_likelihood(outputs, target)
 
     def most_likely(self, target: Tensor) -> Tensor:
         return target  # a mean is the most likely value already

@@ -1,45 +1,60 @@
 """As many features as a row needs: sizes that are learned on held-out rows.
 
-A selector's scores stand far apart where a feature matters and close together where it does not, so how many
-stand out tells how many are needed, without asking q again. A cut through them is common to all rows: a
-feature is kept if its score is that far above the mean of its row (scores mean the same when a constant is
-added to a row). The cut for a share of the information is found on held-out rows, by q.
+How far the best scores of a row stand apart tells how many of its features are needed. From that is learned what
+each further feature of the ranking adds: how much more often the model, and q, then give the model's answer. A
+row has the size that is worth most at a price per feature, which is common to all rows. The price that keeps a
+share of the information is found on the same rows, by q.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from l2x.conditional import Q
 from l2x.data import Rows, TrainingRows
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.fitting import selector_scores
-from l2x.foundations.arrays import Array
+from l2x.foundations.arrays import Array, batches
 from l2x.ranking import best
 
-# Held-out rows that cuts are learned from, and cuts that are tried.
-ROWS, TRIED = 2000, 400
-# Below every score: JSON knows no infinity.
+# Held-out rows that sizes are learned from, and prices that are tried; with fewer rows that the model may be
+# asked about, q's word is better than both on these few.
+ROWS, TRIED, FEWEST = 2000, 400, 300
+# Of an answer, its class counts, and a little how sure it is: where all rows have one class, that is all.
+SURENESS = 0.1
+# Best scores of a row that are looked at, at most; how strongly what they tell is shrunk to the mean of all
+# rows (measured with 50 to 2,000 rows: docs/method.md); and how far from usual they may be.
+LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
+ROWS_AT_ONCE = 1 << 15
+# Below every price: JSON knows no infinity.
 LOWEST = float(-np.finfo(np.float32).max)
 SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """How far a score must stand above its row's mean to be kept, for each share of what k features tell.
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What each further feature of a row's ranking adds, and what it has to add to be kept.
 
-    shares : rising
-    above : the cut for each of them; LOWEST, all features, where no cut keeps as much
+    shares, prices : for each share of what k features tell, rising, the price per feature; LOWEST, all
+        features, where no price keeps as much
+    usual, spread : (f,) mean and standard deviation of what is looked at in a row
+    weights, gains : (f, k) and (k,) what the 1st .. k-th feature of the ranking adds, as a linear function of
+        it, and on average
     """
 
     shares: tuple[float, ...]
-    above: tuple[float, ...]
+    prices: tuple[float, ...]
+    usual: Array
+    spread: Array
+    weights: Array
+    gains: Array
 
     def shortened(self, explanation: Explanation, keep: float) -> Explanation:
         """The explanation with a size for each row, from 1 to its k."""
@@ -49,14 +64,78 @@ class Cuts:
             )
         # Rather more than asked for than less.
         known = np.searchsorted(self.shares, keep)
-        cut = self.above[known] if known < len(self.above) else LOWEST
-        return replace(explanation, sizes=sizes(explanation.scores, explanation.indices, cut))
+        price = self.prices[known] if known < len(self.prices) else LOWEST
+        scores, k = explanation.scores, explanation.indices.shape[1]
+        parts = [self.sizes(scores[rows], k, price) for rows in batches(len(scores), ROWS_AT_ONCE)]
+        return replace(explanation, sizes=np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64))
+
+    def sizes(self, scores: Array, k: int, price: float) -> Array:
+        """(n,) the size of each row of scores (n, d), k at most; one at least where any can be selected."""
+        selectable = np.minimum((scores > -np.inf).sum(axis=1), k)
+        if price == LOWEST:
+            return np.asarray(selectable)
+        worth = self.added(scores)[:, :k].cumsum(axis=1) - price * np.arange(1, min(k, len(self.gains)) + 1)
+        # The largest of equally good sizes.
+        return np.asarray(np.minimum(worth.shape[1] - worth[:, ::-1].argmax(axis=1), selectable))
+
+    def added(self, scores: Array) -> Array:
+        """(n, k) what the features of the ranking are expected to add, best first."""
+        found = looked_at(scores, len(self.gains))
+        return np.asarray(self._standard(found) @ self.weights + self.gains)
+
+    def _standard(self, found: Array) -> Array:
+        return np.clip((found - self.usual) / self.spread, -UNUSUAL, UNUSUAL)
+
+    @classmethod
+    def learn(cls, scores: Array, worth: Array, lost: Array) -> Sizes:
+        """From held-out rows: their scores (n, d), what the first 0 .. k features of the ranking are worth,
+        (n, k + 1), and what q loses when they are all there is.
+
+        What a feature adds is a ridge regression; the share of the information is that of what all k keep.
+        """
+        k = worth.shape[1] - 1
+        found, added = looked_at(scores, k), np.diff(worth, axis=1)
+        usual, spread = found.mean(axis=0), found.std(axis=0) + 1e-6
+        start = cls((), (), usual, spread, np.zeros((found.shape[1], k)), added.mean(axis=0))
+        x = start._standard(found)
+        weights = np.linalg.solve(x.T @ x + SHRINKAGE * np.eye(x.shape[1]), x.T @ (added - start.gains))
+        learned = replace(start, weights=weights)
+        candidates = np.unique(np.quantile(learned.added(scores), np.linspace(0, 1, TRIED)))[::-1]
+        still_lost = np.array(
+            [
+                np.take_along_axis(lost, learned.sizes(scores, k, price)[:, None], axis=1).mean()
+                for price in candidates
+            ]
+        )
+        told_by_all = max(lost[:, 0].mean() - lost[:, k].mean(), 1e-12)
+        share = np.maximum.accumulate((lost[:, 0].mean() - still_lost) / told_by_all)
+        first = np.searchsorted(share, SHARES)
+        prices = [float(candidates[i]) if i < len(candidates) else LOWEST for i in first]
+        return replace(learned, shares=SHARES, prices=tuple(prices))
 
 
-def cuts_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool) -> Cuts | None:
+def looked_at(scores: Array, k: int) -> Array:
+    """(n, f) of each row, how far its best k + 1 scores stand above its mean, that in standard deviations of
+    the row, and their logarithms as probabilities; and the squares of all."""
+    selectable = scores > -np.inf
+    count = selectable.sum(axis=1, keepdims=True).clip(1)
+    known = np.where(selectable, scores, 0.0).astype(np.float64)
+    mean = known.sum(axis=1, keepdims=True) / count
+    deviation = np.sqrt((np.where(selectable, known - mean, 0.0) ** 2).sum(axis=1, keepdims=True) / count)
+    # A row with fewer features ends in its lowest score, again and again.
+    lowest = np.where(selectable, known, np.inf).min(axis=1, keepdims=True)
+    filled = np.where(selectable, known, np.where(np.isfinite(lowest), lowest, 0.0))
+    order = best(scores, min(k + 1, LOOKED_AT, scores.shape[1]))
+    above = np.take_along_axis(filled, order, axis=1) - mean
+    odds = np.where(selectable, np.exp(filled - mean - above[:, :1]), 0.0).sum(axis=1, keepdims=True)
+    logs = above - above[:, :1] - np.log(odds.clip(1))
+    found = np.concatenate([above, deviation, above / np.maximum(deviation, 1e-6), logs], axis=1)
+    return np.concatenate([found, found**2], axis=1)
+
+
+def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool) -> Sizes | None:
     """How many features rows need, from some held-out rows; None where the model may not be asked."""
-    questions = data.k + 2
-    n = q.questions_at_once(min(len(data.held), ROWS) * questions) // questions
+    asked, n = _affordable(q, min(len(data.held), ROWS), data.k + 2)
     if not n:
         return None
     rows = data.held[torch.arange(n)]
@@ -64,56 +143,39 @@ def cuts_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool)
         scores = selector_scores(
             selector, rows, likelihood=data.likelihood, sees_answer=sees_answer, never=-torch.inf
         )
-    return learn_cuts(scores.cpu().numpy(), data.k, q, rows)
+        masks = _heads(scores.cpu(), data.k)
+        worth = torch.stack([_worth(each, rows, masks) for each in asked]).mean(dim=0)
+        return Sizes.learn(scores.cpu().numpy(), worth.numpy(), _lost(q, rows, masks).numpy())
 
 
-def learn_cuts(scores: Array, k: int, q: Q, rows: Rows) -> Cuts:
-    """What q loses on these held-out rows, whose scores (n, d) are given, at every cut.
-
-    What a subset tells of a row is what q says of it: KL(q(.|x) || q(.|x_S)) is lost without the rest, and
-    all of KL(q(.|x) || q(.)) when nothing is selected. Shares are of what the k features together keep.
-    """
-    order, lost = best(scores, k), _lost(scores, k, q, rows)
-    above_mean = _above_mean(scores, order)
-    candidates = np.unique(np.quantile(above_mean, np.linspace(0, 1, TRIED)))[::-1]
-    still_lost = np.array(
-        [np.take_along_axis(lost, _sizes(above_mean, cut)[:, None], axis=1).mean() for cut in candidates]
-    )
-    told_by_all = max(lost[:, 0].mean() - lost[:, k].mean(), 1e-12)
-    share = np.maximum.accumulate((lost[:, 0].mean() - still_lost) / told_by_all)
-    first = np.searchsorted(share, SHARES)
-    above = [float(candidates[i]) if i < len(candidates) else LOWEST for i in first]
-    return Cuts(SHARES, tuple(above))
+def _affordable(q: Q, rows: int, questions: int) -> tuple[Sequence[Q], int]:
+    """Whose word counts, and about how many of the rows that many questions may be asked."""
+    affordable = min(each.questions_at_once(rows * questions) // questions for each in q.parts)
+    if len(q.parts) > 1 and affordable < min(rows, FEWEST):
+        return q.parts[:1], rows
+    return q.parts, affordable
 
 
-def sizes(scores: Array, order: Array, cut: float) -> Array:
-    """(n,) how many of the features `order` (n, k), best first, stand above the cut; one at least where any
-    can be selected."""
-    return _sizes(_above_mean(scores, order), cut)
+def _heads(scores: Tensor, k: int) -> list[Tensor]:
+    """Masks (n, d) of the first 0 .. k features of each row's ranking."""
+    order, selectable = torch.from_numpy(best(scores.numpy(), k)), scores > -torch.inf
+    return [torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable for size in range(k + 1)]
 
 
-def _sizes(above_mean: Array, cut: float) -> Array:
-    selectable = above_mean > LOWEST
-    return np.asarray(np.maximum((selectable & (above_mean >= cut)).sum(axis=1), selectable.any(axis=1)))
+def _worth(q: Q, rows: Rows, masks: Sequence[Tensor]) -> Tensor:
+    """(n, masks) whether q gives the model's answer, and a little how surely."""
+    found = []
+    for mask in masks:
+        outputs = q.outputs(rows, mask.to(rows.x.device))
+        sure = q.likelihood.log_likelihood(outputs, rows.target)
+        found.append(q.likelihood.agreement(outputs, rows.target) + SURENESS * sure)
+    return torch.stack(found, dim=1).cpu().double()
 
 
-def _above_mean(scores: Array, order: Array) -> Array:
-    """(n, k) scores of `order` above the mean of what is selectable in the row."""
-    selectable = scores > -np.inf
-    total = np.where(selectable, scores, 0.0).sum(axis=1, keepdims=True)
-    mean = total / selectable.sum(axis=1, keepdims=True).clip(1)
-    above = np.take_along_axis(scores, order, axis=1) - mean
-    return np.asarray(np.where(np.isfinite(above), above, LOWEST))
-
-
-def _lost(scores: Array, k: int, q: Q, rows: Rows) -> Array:
-    """(n, k + 1) what is lost when the first 0 .. k features of the ranking are all there is."""
-    order, selectable = best(scores, k), torch.from_numpy(scores > -np.inf)
+def _lost(q: Q, rows: Rows, masks: Sequence[Tensor]) -> Tensor:
+    """(n, masks) what is lost of what q says of a row when these features are all there is: KL(q(.|x) ||
+    q(.|x_S))."""
     device = rows.x.device
-    with torch.inference_mode():
-        whole = q.outputs(rows, torch.ones(scores.shape, device=device))
-        lost = []
-        for size in range(k + 1):
-            mask = torch.zeros(scores.shape).scatter(1, torch.from_numpy(order[:, :size]), 1.0) * selectable
-            lost.append(q.likelihood.divergence(whole, q.outputs(rows, mask.to(device))).cpu())
-    return torch.stack(lost, dim=1).double().numpy()
+    whole = q.outputs(rows, torch.ones(masks[0].shape, device=device))
+    lost = [q.likelihood.divergence(whole, q.outputs(rows, mask.to(device))) for mask in masks]
+    return torch.stack(lost, dim=1).cpu().double()

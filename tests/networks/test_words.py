@@ -27,7 +27,7 @@ from l2x.networks.words import (
 
 VOCABULARY = 12
 FEW: dict[str, Any] = {"width": 4, "hidden": 5}
-POOLINGS = pytest.mark.parametrize("pooling", ["window", "average"])
+POOLINGS = pytest.mark.parametrize("pooling", ["window", "average", "both"])
 
 
 def texts(n: int = 5, length: int = 7) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -96,9 +96,12 @@ class ReadsFirst(nn.Module):
     """A selector whose part `reader`, (inputs, mask) -> (n, outputs), learns before the rest.
 
     It learns what q says of whole inputs and of random subsets, and is then frozen (`fitting.fit_reader`).
+
+    reading : how many times as many steps as a surrogate it learns
     """
 
     reader: nn.Module
+    reading: ClassVar[float] = 1.0
 
 
 class ReadsSelected(nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,8 @@ from l2x.networks.chunks import in_chunks
 from l2x.networks.initial import InitialWeights, initialise
 from l2x.networks.recipe import ReadsFirst, Recipe, Recipes, paper_plan, plan_in_small_batches
 from l2x.sampling import ConcreteMax, Evidence
+
+Pooling = Literal["window", "average", "both"]
 
 PAD = 0  # the id of padding
 # What a place further on costs: of the same word twice the first is preferred, whatever rounding says.
@@ -144,7 +146,8 @@ class WordPredictor(nn.Module):
 
     `pooling="average"` is the paper's: embedding, average of the selected, a dense layer of 250. "window"
     has a convolution with max-pooling in place of the average, as word networks have; it sees neighbours and
-    costs more. The average is over the sum of the mask, or over a constant `divisor`, such as k.
+    costs more. "both" has one beside the other. The average is over the sum of the mask, or over a constant
+    `divisor`, such as k.
     """
 
     def __init__(
@@ -154,7 +157,7 @@ class WordPredictor(nn.Module):
         *,
         width: int = 50,
         hidden: int = 250,
-        pooling: Literal["window", "average"] = "average",
+        pooling: Pooling = "average",
         gain: float = 3.0,
         divisor: float | None = None,
         initial: InitialWeights = "torch",
@@ -164,24 +167,25 @@ class WordPredictor(nn.Module):
         super().__init__()
         self.divisor = divisor
         self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
-        self.convolution = WindowConvolution(width, hidden) if pooling == "window" else None
+        self.convolution = None if pooling == "average" else WindowConvolution(width, hidden)
+        self.averages = pooling != "window"
         self.sees_mask = sees_mask
-        features = (hidden if self.convolution else width) + sees_mask
+        features = hidden * (self.convolution is not None) + width * self.averages + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU())
         self.answer = nn.Linear(hidden, outputs)
         initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        mask = mask * (ids != PAD)
-        if self.convolution is None:
-            pooled = self.embedding.average(ids, mask, self.divisor)
-        else:
+        mask, pooled = mask * (ids != PAD), []
+        if self.convolution is not None:
             vectors = self.embedding(ids) * mask[:, :, None]
-            pooled = torch.relu(self.convolution(vectors, mask > 0).maximum())
+            pooled.append(torch.relu(self.convolution(vectors, mask > 0).maximum()))
+        if self.averages:
+            pooled.append(self.embedding.average(ids, mask, self.divisor))
         if self.sees_mask:  # how many words there are
-            pooled = torch.cat([pooled, mask.mean(dim=1, keepdim=True)], dim=1)
-        outputs: Tensor = self.answer(self.hidden(pooled))
+            pooled.append(mask.mean(dim=1, keepdim=True))
+        outputs: Tensor = self.answer(self.hidden(torch.cat(pooled, dim=1)))
         return outputs
 
 
@@ -221,10 +225,12 @@ class ToldWordSelector(nn.Module):
 class WordSelector(ReadsFirst):
     """w_θ: ids (n, length) -> (n, length) importance scores; our recipe's.
 
-    It reads the text as a predictor does, and scores its words by the answer that it then expects.
+    It reads the text as a predictor does, and scores its words by the answer that it then expects. A
+    selection is as good as that guess, which is worth half as many steps again.
     """
 
     reader: WordPredictor
+    reading: ClassVar[float] = 1.5
 
     def __init__(
         self,
@@ -234,6 +240,7 @@ class WordSelector(ReadsFirst):
         width: int = 50,
         filters: int = 250,
         hidden: int = 8,
+        pooling: Pooling = "both",
         gain: float = 3.0,
         vectors: Tensor | None = None,
     ) -> None:
@@ -243,7 +250,7 @@ class WordSelector(ReadsFirst):
             outputs,
             width=width,
             hidden=filters,
-            pooling="window",
+            pooling=pooling,
             gain=gain,
             sees_mask=False,
             vectors=vectors,
