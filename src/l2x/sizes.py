@@ -1,9 +1,9 @@
 """As many features as a row needs: sizes that are learned on held-out rows.
 
-How far the best scores of a row stand apart tells how many of its features are needed. From that is learned what
-each further feature of the ranking adds: how much more often the model, and q, then give the model's answer. A
-row has the size that is worth most at a price per feature, which is common to all rows. The price that keeps a
-share of the information is found on the same rows, by q.
+How far the best scores of a row stand apart tells how many of its features are needed. From that is learned
+what each further feature of the ranking adds: how much more often the model, and q, then give the model's
+answer. A row has the size that is worth most at a price per feature, common to all rows. The price that keeps
+a share of the information is found on the same rows, by q.
 """
 
 from __future__ import annotations
