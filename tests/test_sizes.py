@@ -79,7 +79,7 @@ def test_rows_that_are_unlike_get_their_own_sizes() -> None:
     scores = np.where(kinds[:, None] == 0, [4.0, 0.0, 0.0, 0.0], [2.0, 2.0, 0.0, 0.0])
     scores = (scores + 0.1 * rng.normal(size=scores.shape)).astype(np.float32)
     worth = np.where(kinds[:, None] == 0, [0.5, 1.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0])
-    learned = Sizes.learn(scores, worth, lost=1 - worth)
+    learned = Sizes.learn(scores, worth, told=worth)
     assert (learned.sizes(scores, 3, 0.1) == np.where(kinds == 0, 1, 2)).all()
     assert (learned.sizes(scores, 3, 0.6) == 1).all()
     assert (learned.sizes(scores, 3, LOWEST) == 3).all()

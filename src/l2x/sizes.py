@@ -3,7 +3,7 @@
 How far the best scores of a row stand apart tells how many of its features are needed. From that is learned
 what each further feature of the ranking adds: how much more often the model, and q, then give the model's
 answer. A row has the size that is worth most at a price per feature, common to all rows. The price that keeps
-a share of the information is found on the same rows, by q.
+a share of the information, E[log q(Y | X_S)], is found on the same rows.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class Sizes:
         return np.clip((found - self.usual) / self.spread, -UNUSUAL, UNUSUAL)
 
     @classmethod
-    def learn(cls, scores: Array, worth: Array, lost: Array) -> Sizes:
+    def learn(cls, scores: Array, worth: Array, told: Array) -> Sizes:
         """From held-out rows: their scores (n, d), what the first 0 .. k features of the ranking are worth,
-        (n, k + 1), and what q loses when they are all there is.
+        (n, k + 1), and what they tell: log q(y | x_S).
 
-        What a feature adds is a ridge regression; the share of the information is that of what all k keep.
+        What a feature adds is a ridge regression; shares are of what all k tell more than none.
         """
         k = worth.shape[1] - 1
         found, added = looked_at(scores, k), np.diff(worth, axis=1)
@@ -101,14 +101,12 @@ class Sizes:
         weights = np.linalg.solve(x.T @ x + SHRINKAGE * np.eye(x.shape[1]), x.T @ (added - start.gains))
         learned = replace(start, weights=weights)
         candidates = np.unique(np.quantile(learned.added(scores), np.linspace(0, 1, TRIED)))[::-1]
-        still_lost = np.array(
-            [
-                np.take_along_axis(lost, learned.sizes(scores, k, price)[:, None], axis=1).mean()
-                for price in candidates
-            ]
-        )
-        told_by_all = max(lost[:, 0].mean() - lost[:, k].mean(), 1e-12)
-        share = np.maximum.accumulate((lost[:, 0].mean() - still_lost) / told_by_all)
+        still_told = [
+            np.take_along_axis(told, learned.sizes(scores, k, price)[:, None], axis=1).mean()
+            for price in candidates
+        ]
+        none, all_of_them = told[:, 0].mean(), told[:, k].mean()
+        share = np.maximum.accumulate((np.array(still_told) - none) / max(all_of_them - none, 1e-12))
         first = np.searchsorted(share, SHARES)
         prices = [float(candidates[i]) if i < len(candidates) else LOWEST for i in first]
         return replace(learned, shares=SHARES, prices=tuple(prices))
@@ -135,17 +133,18 @@ def looked_at(scores: Array, k: int) -> Array:
 
 def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool) -> Sizes | None:
     """How many features rows need, from some held-out rows; None where the model may not be asked."""
-    asked, n = _affordable(q, min(len(data.held), ROWS), data.k + 2)
+    asked, n = _affordable(q, min(len(data.held), ROWS), data.k + 1)
     if not n:
         return None
     rows = data.held[torch.arange(n)]
     with torch.inference_mode():
         scores = selector_scores(
             selector, rows, likelihood=data.likelihood, sees_answer=sees_answer, never=-torch.inf
-        )
-        masks = _heads(scores.cpu(), data.k)
-        worth = torch.stack([_worth(each, rows, masks) for each in asked]).mean(dim=0)
-        return Sizes.learn(scores.cpu().numpy(), worth.numpy(), _lost(q, rows, masks).numpy())
+        ).cpu()
+        masks = _heads(scores, data.k)
+        agreed, sure = torch.stack([_said(each, rows, masks) for each in asked]).unbind(dim=1)
+    worth = (agreed + SURENESS * sure).mean(dim=0)
+    return Sizes.learn(scores.numpy(), worth.numpy(), sure[0].numpy())
 
 
 def _affordable(q: Q, rows: int, questions: int) -> tuple[Sequence[Q], int]:
@@ -162,20 +161,9 @@ def _heads(scores: Tensor, k: int) -> list[Tensor]:
     return [torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable for size in range(k + 1)]
 
 
-def _worth(q: Q, rows: Rows, masks: Sequence[Tensor]) -> Tensor:
-    """(n, masks) whether q gives the model's answer, and a little how surely."""
-    found = []
-    for mask in masks:
-        outputs = q.outputs(rows, mask.to(rows.x.device))
-        sure = q.likelihood.log_likelihood(outputs, rows.target)
-        found.append(q.likelihood.agreement(outputs, rows.target) + SURENESS * sure)
-    return torch.stack(found, dim=1).cpu().double()
-
-
-def _lost(q: Q, rows: Rows, masks: Sequence[Tensor]) -> Tensor:
-    """(n, masks) what is lost of what q says of a row when these features are all there is: KL(q(.|x) ||
-    q(.|x_S))."""
-    device = rows.x.device
-    whole = q.outputs(rows, torch.ones(masks[0].shape, device=device))
-    lost = [q.likelihood.divergence(whole, q.outputs(rows, mask.to(device))) for mask in masks]
-    return torch.stack(lost, dim=1).cpu().double()
+def _said(q: Q, rows: Rows, masks: Sequence[Tensor]) -> Tensor:
+    """(2, n, masks) whether q gives the model's answer under each mask, and how surely: log q(y | x_S)."""
+    outputs = [q.outputs(rows, mask.to(rows.x.device)) for mask in masks]
+    agreed = [q.likelihood.agreement(each, rows.target) for each in outputs]
+    sure = [q.likelihood.log_likelihood(each, rows.target) for each in outputs]
+    return torch.stack([torch.stack(agreed, dim=1), torch.stack(sure, dim=1)]).cpu().double()

@@ -83,10 +83,10 @@ def caption(group: Records) -> str:
 
 def introduction(records: Records) -> list[str]:
     return [
-        "explain(X, keep=0.95) keeps in each row the features whose scores stand out, so that on held-out "
-        "rows 95 % of what the k features tell of the answer is kept on average. Beside it stands one size "
-        "for all rows with the same mean. Cuts were learned on the explainer's own held-out "
-        "rows; nothing was chosen on test rows. "
+        "explain(X, keep=0.95) gives each row the size that is worth most at one price per feature, so that "
+        "on held-out rows 95 % of what the k features tell of the answer is kept on average. Beside it is "
+        "one size for all rows with the same mean. What a feature adds, and prices, were learned on the "
+        "explainer's own held-out rows; nothing was chosen on test rows. "
         f"Sets of {WIDE} columns have the default plan's steps, INVASE's others fewer.",
         measured_on(records),
     ]
