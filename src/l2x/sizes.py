@@ -27,8 +27,9 @@ from l2x.ranking import best
 # Held-out rows that sizes are learned from, and prices that are tried; with fewer rows that the model may be
 # asked about, q's word is better than both on these few.
 ROWS, TRIED, FEWEST = 2000, 400, 300
-# Of an answer, its class counts, and a little how sure it is: where all rows have one class, that is all.
-SURENESS = 0.1
+# Of an answer its class counts, and half as much how sure it is: by the class alone, relevant features that
+# seldom change it are kept no sooner than irrelevant ones (docs/method.md).
+SURENESS = 0.5
 # Best scores of a row that are looked at, at most; how strongly what they tell is shrunk to the mean of all
 # rows (measured with 50 to 2,000 rows: docs/method.md); and how far from usual they may be.
 LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
