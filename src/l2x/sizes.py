@@ -27,9 +27,9 @@ from l2x.ranking import best
 # Held-out rows that sizes are learned from, and prices that are tried; with fewer rows that the model may be
 # asked about, q's word is better than both on these few.
 ROWS, TRIED, FEWEST = 2000, 400, 300
-# Of an answer its class counts, and half as much how sure it is: by the class alone, relevant features that
+# Of an answer its class counts, and a third as much how sure q is: by the class alone, relevant features that
 # seldom change it are kept no sooner than irrelevant ones (docs/method.md).
-SURENESS = 0.5
+SURENESS = 0.3
 # Best scores of a row that are looked at, at most; how strongly what they tell is shrunk to the mean of all
 # rows (measured with 50 to 2,000 rows: docs/method.md); and how far from usual they may be.
 LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
@@ -144,7 +144,7 @@ def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool
         ).cpu()
         masks = _heads(scores, data.k)
         agreed, sure = torch.stack([_said(each, rows, masks) for each in asked]).unbind(dim=1)
-    worth = (agreed + SURENESS * sure).mean(dim=0)
+    worth = agreed.mean(dim=0) + SURENESS * sure[0]
     return Sizes.learn(scores.numpy(), worth.numpy(), sure[0].numpy())
 
 
