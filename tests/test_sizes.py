@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.sizes import LOWEST, Sizes
+from l2x.sizes import Sizes, best_sizes
 
 
 def switched(X: np.ndarray) -> np.ndarray:
@@ -80,9 +80,10 @@ def test_rows_that_are_unlike_get_their_own_sizes() -> None:
     scores = (scores + 0.1 * rng.normal(size=scores.shape)).astype(np.float32)
     worth = np.where(kinds[:, None] == 0, [0.5, 1.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0])
     learned = Sizes.learn(scores, worth, told=worth)
-    assert (learned.sizes(scores, 3, 0.1) == np.where(kinds == 0, 1, 2)).all()
-    assert (learned.sizes(scores, 3, 0.6) == 1).all()
-    assert (learned.sizes(scores, 3, LOWEST) == 3).all()
+    added = learned.added(scores)
+    assert (best_sizes(added, 0.1) == np.where(kinds == 0, 1, 2)).all()
+    assert (best_sizes(added, 0.6) == 1).all()
+    assert (best_sizes(added, -1.0) == 3).all()
     assert (np.diff(learned.prices) <= 0).all()
 
 

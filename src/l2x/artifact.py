@@ -34,7 +34,7 @@ from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
-from l2x.sizes import Sizes
+from l2x.sizes import Sizes, looked_at
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
@@ -292,18 +292,19 @@ def _rebuild(
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
     explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
-    explainer.sizes_ = None if settings["sizes"] is None else _sizes(settings["sizes"], tensors)
+    explainer.sizes_ = None if settings["sizes"] is None else _sizes(settings, tensors, view.d)
     return explainer
 
 
-def _sizes(settings: dict[str, Any], tensors: dict[str, Array]) -> Sizes:
-    shares, prices = (tuple(settings[name]) for name in ("shares", "prices"))
-    arrays = _part("sizes", tensors)
-    sizes = Sizes(shares, prices, *(arrays[name] for name in ("usual", "spread", "weights", "gains")))
-    shape = (*sizes.usual.shape, *sizes.gains.shape)
-    if len(shape) != 2 or sizes.weights.shape != shape or sizes.spread.shape != sizes.usual.shape:
-        raise ArtifactError(f"sizes.weights has the shape {sizes.weights.shape}; expected {shape}.")
-    return sizes
+def _sizes(settings: dict[str, Any], tensors: dict[str, Array], d: int) -> Sizes:
+    shares, prices = (tuple(settings["sizes"][name]) for name in ("shares", "prices"))
+    arrays, k = _part("sizes", tensors), settings["k"]
+    f = looked_at(np.zeros((1, d), dtype=np.float32), k).shape[1]
+    expected = {"usual": (f,), "spread": (f,), "weights": (f, k), "gains": (k,)}
+    found = {name: array.shape for name, array in arrays.items()}
+    if found != expected or len(shares) != len(prices):
+        raise ArtifactError(f"The file holds sizes of the shapes {found}; expected {expected}.")
+    return Sizes(shares, prices, **arrays)
 
 
 def _check_sizes(explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]) -> None:

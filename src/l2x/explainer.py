@@ -323,7 +323,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return explanation
         if self.sizes_ is None:
             raise InputError(
-                "This explainer has not learned sizes, for keep=; fit it again, with more queries=."
+                "This explainer has not learned sizes, for keep=: it was saved by an older l2x, or the model "
+                "could not be asked; fit it again, in that case with more queries=."
             )
         return self.sizes_.shortened(explanation, keep)
 

@@ -33,7 +33,8 @@ SURENESS = 0.3
 # Best scores of a row that are looked at, at most; how strongly what they tell is shrunk to the mean of all
 # rows (measured with 50 to 2,000 rows: docs/method.md); and how far from usual they may be.
 LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
-ROWS_AT_ONCE = 1 << 15
+# Scores that are looked at together: a few times as many numbers are in memory.
+CELLS_AT_ONCE = 1 << 20
 # Below every price: JSON knows no infinity.
 LOWEST = float(-np.finfo(np.float32).max)
 SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
@@ -67,22 +68,18 @@ class Sizes:
         known = np.searchsorted(self.shares, keep)
         price = self.prices[known] if known < len(self.prices) else LOWEST
         scores, k = explanation.scores, explanation.indices.shape[1]
-        parts = [self.sizes(scores[rows], k, price) for rows in batches(len(scores), ROWS_AT_ONCE)]
-        return replace(explanation, sizes=np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64))
-
-    def sizes(self, scores: Array, k: int, price: float) -> Array:
-        """(n,) the size of each row of scores (n, d), k at most; one at least where any can be selected."""
         selectable = np.minimum((scores > -np.inf).sum(axis=1), k)
-        if price == LOWEST:
-            return np.asarray(selectable)
-        worth = self.added(scores)[:, :k].cumsum(axis=1) - price * np.arange(1, min(k, len(self.gains)) + 1)
-        # The largest of equally good sizes.
-        return np.asarray(np.minimum(worth.shape[1] - worth[:, ::-1].argmax(axis=1), selectable))
+        if price > LOWEST:
+            selectable = np.minimum(best_sizes(self.added(scores)[:, :k], price), selectable)
+        return replace(explanation, sizes=selectable)
 
     def added(self, scores: Array) -> Array:
-        """(n, k) what the features of the ranking are expected to add, best first."""
-        found = looked_at(scores, len(self.gains))
-        return np.asarray(self._standard(found) @ self.weights + self.gains)
+        """(n, k) what the features of the ranking are expected to add, best first, by scores (n, d)."""
+        added = np.empty((len(scores), len(self.gains)))
+        for rows in batches(len(scores), max(1, CELLS_AT_ONCE // scores.shape[1])):
+            found = looked_at(scores[rows], len(self.gains))
+            added[rows] = self._standard(found) @ self.weights + self.gains
+        return added
 
     def _standard(self, found: Array) -> Array:
         return np.clip((found - self.usual) / self.spread, -UNUSUAL, UNUSUAL)
@@ -101,16 +98,22 @@ class Sizes:
         x = start._standard(found)
         weights = np.linalg.solve(x.T @ x + SHRINKAGE * np.eye(x.shape[1]), x.T @ (added - start.gains))
         learned = replace(start, weights=weights)
-        candidates = np.unique(np.quantile(learned.added(scores), np.linspace(0, 1, TRIED)))[::-1]
-        still_told = [
-            np.take_along_axis(told, learned.sizes(scores, k, price)[:, None], axis=1).mean()
-            for price in candidates
-        ]
+        expected, selectable = learned.added(scores), (scores > -np.inf).sum(axis=1)
+        candidates = np.unique(np.quantile(expected, np.linspace(0, 1, TRIED)))[::-1]
+        sizes = (np.minimum(best_sizes(expected, price), selectable) for price in candidates)
+        still_told = [np.take_along_axis(told, size[:, None], axis=1).mean() for size in sizes]
         none, all_of_them = told[:, 0].mean(), told[:, k].mean()
         share = np.maximum.accumulate((np.array(still_told) - none) / max(all_of_them - none, 1e-12))
         first = np.searchsorted(share, SHARES)
         prices = [float(candidates[i]) if i < len(candidates) else LOWEST for i in first]
         return replace(learned, shares=SHARES, prices=tuple(prices))
+
+
+def best_sizes(added: Array, price: float) -> Array:
+    """(n,) the size, from 1 to k, at which what the features add (n, k), less their price, is largest; of
+    equally good sizes the largest."""
+    worth = added.cumsum(axis=1) - price * np.arange(1, added.shape[1] + 1)
+    return np.asarray(added.shape[1] - worth[:, ::-1].argmax(axis=1))
 
 
 def looked_at(scores: Array, k: int) -> Array:
@@ -142,8 +145,7 @@ def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool
         scores = selector_scores(
             selector, rows, likelihood=data.likelihood, sees_answer=sees_answer, never=-torch.inf
         ).cpu()
-        masks = _heads(scores, data.k)
-        agreed, sure = torch.stack([_said(each, rows, masks) for each in asked]).unbind(dim=1)
+        agreed, sure = torch.stack([_said(each, rows, scores, data.k) for each in asked]).unbind(dim=1)
     worth = agreed.mean(dim=0) + SURENESS * sure[0]
     return Sizes.learn(scores.numpy(), worth.numpy(), sure[0].numpy())
 
@@ -156,15 +158,14 @@ def _affordable(q: Q, rows: int, questions: int) -> tuple[Sequence[Q], int]:
     return q.parts, affordable
 
 
-def _heads(scores: Tensor, k: int) -> list[Tensor]:
-    """Masks (n, d) of the first 0 .. k features of each row's ranking."""
+def _said(q: Q, rows: Rows, scores: Tensor, k: int) -> Tensor:
+    """(2, n, k + 1) whether q gives the model's answer from the first 0 .. k features of each row's ranking,
+    and how surely: log q(y | x_S)."""
     order, selectable = torch.from_numpy(best(scores.numpy(), k)), scores > -torch.inf
-    return [torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable for size in range(k + 1)]
-
-
-def _said(q: Q, rows: Rows, masks: Sequence[Tensor]) -> Tensor:
-    """(2, n, masks) whether q gives the model's answer under each mask, and how surely: log q(y | x_S)."""
-    outputs = [q.outputs(rows, mask.to(rows.x.device)) for mask in masks]
-    agreed = [q.likelihood.agreement(each, rows.target) for each in outputs]
-    sure = [q.likelihood.log_likelihood(each, rows.target) for each in outputs]
+    agreed, sure = [], []
+    for size in range(k + 1):
+        mask = torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable
+        outputs = q.outputs(rows, mask.to(rows.x.device))
+        agreed.append(q.likelihood.agreement(outputs, rows.target))
+        sure.append(q.likelihood.log_likelihood(outputs, rows.target))
     return torch.stack([torch.stack(agreed, dim=1), torch.stack(sure, dim=1)]).cpu().double()

@@ -238,14 +238,11 @@ class WeightAverage:
     """A running average of a network's weights, in a copy of it that is ready to be evaluated."""
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        self.decay, self.updates = decay, 0
+        self.source, self.decay, self.updates = network, decay, 0
         self.network = copy.deepcopy(network).requires_grad_(requires_grad=False).eval()
         self.averages = [p.detach() for p in self.network.parameters()]
         self.weights = [p.detach() for p in network.parameters()]
-        # What is not saved does not change: a view's quantiles, say.
-        saved = network.state_dict().keys()
-        pairs = zip(self.network.named_buffers(), network.buffers(), strict=True)
-        self.buffers = [(mine, theirs) for (name, mine), theirs in pairs if name in saved]
+        self.seen = [_state(buffer) for buffer in network.buffers()]
 
     @torch.no_grad()
     def update(self) -> None:
@@ -253,8 +250,11 @@ class WeightAverage:
         # At first the average is young: forget the initial weights quickly.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
-        for mine, theirs in self.buffers:
-            mine.copy_(theirs)
+        buffers = zip(self.network.buffers(), self.source.buffers(), strict=True)
+        for i, (mine, theirs) in enumerate(buffers):
+            if self.seen[i] != _state(theirs):  # most never change: a view's quantiles, say
+                mine.copy_(theirs)
+                self.seen[i] = _state(theirs)
 
 
 class BestWeights:
@@ -337,6 +337,11 @@ def _rate(phase: Phase) -> Callable[[int], float]:
         return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
     return factor
+
+
+def _state(tensor: Tensor) -> tuple[int, int]:
+    """Another one if the tensor was replaced, or changed in place."""
+    return tensor.data_ptr(), tensor._version
 
 
 def _snapshot(network: nn.Module) -> dict[str, Tensor]:

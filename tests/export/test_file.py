@@ -51,6 +51,21 @@ def test_every_kind_of_explainer_is_exported_and_compared(name: str, tmp_path: P
     assert len(props["l2x.sha256"]) == 64
 
 
+@pytest.mark.parametrize("pooling", ["both", "window", "average"])
+def test_words_as_they_are_learned_today_are_exported(pooling: str, tmp_path: Path) -> None:
+    """The saved ones above are of an older selector."""
+
+    def model(texts: list[str]) -> np.ndarray:
+        p = np.array([0.9 if "good" in text else 0.1 for text in texts])
+        return np.stack([1 - p, p], axis=1)
+
+    texts = ["a good film", "a dull film", "good film here", "plain bad film"] * 15
+    view, plan = l2x.Words(length=6), l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), progress=False)
+    explainer = l2x.Explainer(model, 2, features=view, selector={"pooling": pooling}, training=plan)
+    path = explainer.fit(texts).export_onnx(tmp_path / "e.onnx")
+    assert session_of(path).get_outputs()[0].name == "scores"
+
+
 @pytest.fixture(scope="module")
 def of_people() -> tuple[l2x.Explainer, pd.DataFrame]:
     """Numbers, categories and missing cells."""

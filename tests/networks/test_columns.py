@@ -90,6 +90,17 @@ def test_reading_rows_is_masking_them_first(columns: int) -> None:
     assert sorted(predictor.state_dict()) == sorted(ColumnPredictor(columns, 3).state_dict())
 
 
+def test_several_relaxed_masks_of_wide_rows_have_a_gradient() -> None:
+    table = MaskedTable(np.linspace(-1, 1, 4)[:, None].repeat(WIDE + 1, axis=1), WIDE + 1)
+    predictor = ColumnPredictor(WIDE + 1, 2, width=table.width, table=table)
+    x, masks = torch.randn(3, WIDE + 1), torch.rand(6, WIDE + 1, requires_grad=True)
+    found = predictor.read(x, masks)
+    assert torch.allclose(found, predictor.read(x.repeat(2, 1), masks))
+    found.sum().backward()
+    assert masks.grad is not None
+    assert masks.grad.any()
+
+
 @pytest.mark.parametrize("prior", [True, False])
 @pytest.mark.parametrize("gaps", [None, [0]])
 def test_a_bare_pass_gives_the_same_scores_to_the_bit(prior: bool, gaps: list[int] | None) -> None:

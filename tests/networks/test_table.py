@@ -75,6 +75,15 @@ def test_several_masks_of_each_row_are_those_of_its_copies() -> None:
     assert torch.equal(found, read.first_layer(layer, x.repeat(3, 1), masks, sees_mask=True))
 
 
+def test_categories_alone() -> None:
+    inputs = TableInput([], [], [(0, 3), (1, 2)])
+    read = MaskedTable(np.zeros((17, 0)), 2, inputs=inputs)
+    x, mask = torch.randint(-1, 3, (20, 2)).float(), (torch.rand(20, 2) < 0.6).float()
+    layer = nn.Linear(read.width + 2, 5)
+    dense = layer(torch.cat([read(x, mask), mask], dim=1))
+    assert torch.allclose(read.first_layer(layer, x, mask, sees_mask=True), dense, atol=1e-5)
+
+
 def test_a_layer_by_input_is_the_layer_in_its_outputs_and_its_state() -> None:
     plain, x = nn.Linear(6, 4), torch.randn(3, 6)
     turned = ByInput(plain)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from l2x.networks.sentences import SentenceEncoder
-from l2x.networks.words import PAD, WindowConvolution, Windows
+from l2x.networks.words import PAD, WindowConvolution, Windows, WordEmbedding, weighted_mean
 
 
 def densely(network: nn.Module) -> nn.Module:
@@ -24,6 +24,8 @@ def densely(network: nn.Module) -> nn.Module:
                 setattr(parent, name, DenseConvolution(part))
             elif isinstance(part, SentenceEncoder):
                 setattr(parent, name, DenseEncoder(part))
+            elif isinstance(part, WordEmbedding):
+                setattr(parent, name, DenseEmbedding(part))
     return network
 
 
@@ -47,6 +49,21 @@ class DenseConvolution(nn.Module):
         windows = torch.stack([before, x, after], dim=-1).flatten(2)  # (n, length, fan_in * 3)
         values = self.linear(windows).flatten(0, 1)
         return DenseWindows(values, torch.ones_like(present), empty=self.linear.bias)
+
+
+class DenseEmbedding(nn.Module):
+    """Words without weight are looked up, and count for nothing."""
+
+    def __init__(self, embedding: WordEmbedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+
+    def forward(self, ids: Tensor) -> Tensor:
+        vectors: Tensor = self.embedding(ids)
+        return vectors
+
+    def average(self, ids: Tensor, weights: Tensor, divisor: float | None = None) -> Tensor:
+        return weighted_mean(self(ids) * weights[:, :, None], weights, divisor)
 
 
 class DenseEncoder(nn.Module):

@@ -174,7 +174,7 @@ class ColumnPredictor(ReadsSelected):
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         assert self.table is not None
         if mask.requires_grad:
-            logits: Tensor = self(self.table(x, mask), mask)
+            logits: Tensor = self(self.table(x.repeat(len(mask) // len(x), 1), mask), mask)
             return logits
         first, *others = self.layers
         assert isinstance(first, nn.Linear)

@@ -110,5 +110,6 @@ class ReadsSelected(nn.Module):
     reads_rows: bool = True
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
-        """What the predictor says of `view.mask(x, mask)` and the mask, (n, outputs)."""
+        """What it says of `view.mask(x, mask)` and the mask, (m n, outputs), for masks (m n, d): those
+        of the n rows, m times."""
         raise NotImplementedError

@@ -2,7 +2,7 @@
 
 A predictor reads a number as x itself and its place between quantiles (piecewise-linear encoding, Gorishniy
 et al. 2022). Times a dense layer's weights that is a point on a polyline whose corners are running sums of
-them: in a wide table the first layer is a look-up of three vectors for each selected cell, and nothing for
+them: in a wide table the first layer is a look-up of two vectors for each selected cell, and nothing for
 the others.
 """
 
@@ -222,7 +222,7 @@ class MaskedTable(nn.Module):
         place = column if self.inputs is None else self.inputs.place[column]
         number = cells if self.inputs is None else cells.nan_to_num(0.0)
         slope = place * (self.bins + 2)
-        if self.bins:
+        if self.bins and numeric:
             lies, share, below, above = self._between(number, place)
             first = torch.where(above > 0, slope, slope + 1 + lies)
             second = torch.where(below < 0, slope, slope + 1 + lies + (share > 0))

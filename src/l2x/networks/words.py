@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -165,6 +165,8 @@ class WordPredictor(nn.Module):
         vectors: Tensor | None = None,
     ) -> None:
         super().__init__()
+        if pooling not in get_args(Pooling):
+            raise InputError(f"pooling is {pooling!r}; choose 'average', 'window' or 'both'.")
         self.divisor = divisor
         self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
         self.convolution = None if pooling == "average" else WindowConvolution(width, hidden)
