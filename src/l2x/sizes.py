@@ -35,8 +35,9 @@ SURENESS = 0.3
 LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
 # Scores that are looked at together: a few times as many numbers are in memory.
 CELLS_AT_ONCE = 1 << 20
-# Below every price: JSON knows no infinity.
-LOWEST = float(-np.finfo(np.float32).max)
+# What a feature has to add, of what one adds on average, to be kept by less than all of the share: q is best
+# at size k, and would have features that say nothing.
+LITTLE = 0.05
 SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 
 
@@ -44,8 +45,7 @@ SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 class Sizes:
     """What each further feature of a row's ranking adds, and what it has to add to be kept.
 
-    shares, prices : for each share of what k features tell, rising, the price per feature; LOWEST, all
-        features, where no price keeps as much
+    shares, prices : for each share of what k features tell, rising, the price per feature
     usual, spread : (f,) mean and standard deviation of what is looked at in a row
     weights, gains : (f, k) and (k,) what the 1st .. k-th feature of the ranking adds, as a linear function of
         it, and on average
@@ -66,12 +66,11 @@ class Sizes:
             )
         # Rather more than asked for than less.
         known = np.searchsorted(self.shares, keep)
-        price = self.prices[known] if known < len(self.prices) else LOWEST
         scores, k = explanation.scores, explanation.indices.shape[1]
-        selectable = np.minimum((scores > -np.inf).sum(axis=1), k)
-        if price > LOWEST:
-            selectable = np.minimum(best_sizes(self.added(scores)[:, :k], price), selectable)
-        return replace(explanation, sizes=selectable)
+        sizes = np.minimum((scores > -np.inf).sum(axis=1), k)
+        if known < len(self.prices):
+            sizes = np.minimum(best_sizes(self.added(scores)[:, :k], self.prices[known]), sizes)
+        return replace(explanation, sizes=sizes)
 
     def added(self, scores: Array) -> Array:
         """(n, k) what the features of the ranking are expected to add, best first, by scores (n, d)."""
@@ -99,13 +98,14 @@ class Sizes:
         weights = np.linalg.solve(x.T @ x + SHRINKAGE * np.eye(x.shape[1]), x.T @ (added - start.gains))
         learned = replace(start, weights=weights)
         expected, selectable = learned.added(scores), (scores > -np.inf).sum(axis=1)
-        candidates = np.unique(np.quantile(expected, np.linspace(0, 1, TRIED)))[::-1]
+        cheapest = max(0.0, LITTLE * added.mean())
+        candidates = np.unique(np.quantile(expected, np.linspace(0, 1, TRIED)).clip(cheapest))[::-1]
         sizes = (np.minimum(best_sizes(expected, price), selectable) for price in candidates)
         still_told = [np.take_along_axis(told, size[:, None], axis=1).mean() for size in sizes]
         none, all_of_them = told[:, 0].mean(), told[:, k].mean()
         share = np.maximum.accumulate((np.array(still_told) - none) / max(all_of_them - none, 1e-12))
         first = np.searchsorted(share, SHARES)
-        prices = [float(candidates[i]) if i < len(candidates) else LOWEST for i in first]
+        prices = candidates[np.minimum(first, len(candidates) - 1)].tolist()
         return replace(learned, shares=SHARES, prices=tuple(prices))
 
 
