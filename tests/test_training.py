@@ -189,3 +189,16 @@ def test_a_quick_plan_is_the_views_own_but_shorter() -> None:
         assert quick.value.steps < plan.value.steps
         assert quick.selector.steps < plan.selector.steps
         assert not quick.progress
+
+
+def test_the_average_follows_buffers_that_change() -> None:
+    """Statistics of batch normalisation, and those that a module does not save."""
+    network = nn.BatchNorm1d(2)
+    network.count = nn.Buffer(torch.zeros(1), persistent=False)
+    average = WeightAverage(network, 0.9)
+    network(torch.randn(50, 2) + 3)
+    network.count += 1
+    average.update()
+    assert network.running_mean is not None
+    assert network.running_mean.any()
+    assert all(torch.equal(*pair) for pair in zip(average.network.buffers(), network.buffers(), strict=True))

@@ -242,7 +242,8 @@ class WeightAverage:
         self.network = copy.deepcopy(network).requires_grad_(requires_grad=False).eval()
         self.averages = [p.detach() for p in self.network.parameters()]
         self.weights = [p.detach() for p in network.parameters()]
-        self.seen = [_state(buffer) for buffer in network.buffers()]
+        self.saved = network.state_dict().keys()
+        self.seen = {name: _state(buffer) for name, buffer in network.named_buffers()}
 
     @torch.no_grad()
     def update(self) -> None:
@@ -250,11 +251,11 @@ class WeightAverage:
         # At first the average is young: forget the initial weights quickly.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
-        buffers = zip(self.network.buffers(), self.source.buffers(), strict=True)
-        for i, (mine, theirs) in enumerate(buffers):
-            if self.seen[i] != _state(theirs):  # most never change: a view's quantiles, say
+        for mine, (name, theirs) in zip(self.network.buffers(), self.source.named_buffers(), strict=True):
+            # Of what is not saved most never changes: a view's quantiles, say.
+            if name in self.saved or self.seen[name] != _state(theirs):
                 mine.copy_(theirs)
-                self.seen[i] = _state(theirs)
+                self.seen[name] = _state(theirs)
 
 
 class BestWeights:
@@ -340,7 +341,8 @@ def _rate(phase: Phase) -> Callable[[int], float]:
 
 
 def _state(tensor: Tensor) -> tuple[int, int]:
-    """Another one if the tensor was replaced, or changed in place."""
+    """Another one if the tensor was replaced, or changed in place by torch's own operations; batch
+    normalisation does so behind their back."""
     return tensor.data_ptr(), tensor._version
 
 
