@@ -242,8 +242,6 @@ class WeightAverage:
         self.network = copy.deepcopy(network).requires_grad_(requires_grad=False).eval()
         self.averages = [p.detach() for p in self.network.parameters()]
         self.weights = [p.detach() for p in network.parameters()]
-        self.saved = network.state_dict().keys()
-        self.seen = {name: _state(buffer) for name, buffer in network.named_buffers()}
 
     @torch.no_grad()
     def update(self) -> None:
@@ -251,11 +249,8 @@ class WeightAverage:
         # At first the average is young: forget the initial weights quickly.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
-        for mine, (name, theirs) in zip(self.network.buffers(), self.source.named_buffers(), strict=True):
-            # Of what is not saved most never changes: a view's quantiles, say.
-            if name in self.saved or self.seen[name] != _state(theirs):
-                mine.copy_(theirs)
-                self.seen[name] = _state(theirs)
+        for mine, theirs in zip(self.network.buffers(), self.source.buffers(), strict=True):
+            mine.copy_(theirs)
 
 
 class BestWeights:
@@ -338,12 +333,6 @@ def _rate(phase: Phase) -> Callable[[int], float]:
         return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
     return factor
-
-
-def _state(tensor: Tensor) -> tuple[int, int]:
-    """Another one if the tensor was replaced, or changed in place by torch's own operations; batch
-    normalisation does so behind their back."""
-    return tensor.data_ptr(), tensor._version
 
 
 def _snapshot(network: nn.Module) -> dict[str, Tensor]:
