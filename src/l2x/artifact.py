@@ -280,7 +280,7 @@ def _rebuild(
     for which in ("selector", "predictor"):
         if _part(which, tensors):
             _check_module(which, networks[which])
-    _check_sizes(explainer, view, likelihood, tensors)
+    _check_shapes(explainer, view, likelihood, tensors)
     explainer.selector_ = _with_weights(explainer._build_selector(view, likelihood), "selector", tensors)
     explainer.selector_.to(target)
     q = explainer._build_q(view, likelihood, black_box, target)
@@ -307,7 +307,7 @@ def _sizes(settings: dict[str, Any], tensors: dict[str, Array], d: int) -> Sizes
     return Sizes(shares, prices, **arrays)
 
 
-def _check_sizes(explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]) -> None:
+def _check_shapes(explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]) -> None:
     """Compare the networks that the settings declare with the tensors that there are, before any of them
     takes memory: a small file may declare ten million outputs. torch's "meta" device has shapes and no
     numbers."""
