@@ -307,7 +307,9 @@ def _sizes(settings: dict[str, Any], tensors: dict[str, Array], d: int) -> Sizes
     return Sizes(shares, prices, **arrays)
 
 
-def _check_shapes(explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]) -> None:
+def _check_shapes(
+    explainer: Explainer, view: View, likelihood: Likelihood, tensors: dict[str, Array]
+) -> None:
     """Compare the networks that the settings declare with the tensors that there are, before any of them
     takes memory: a small file may declare ten million outputs. torch's "meta" device has shapes and no
     numbers."""
