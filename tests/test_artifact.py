@@ -214,6 +214,17 @@ def test_forged_files_of_every_format_are_an_error_of_ours(
         l2x.load(saved)
 
 
+@pytest.mark.parametrize("sizes", [{"least": ["two"] * 52}, {"prices": []}, {"shares": None}])
+def test_forged_sizes_are_an_error_of_ours(saved: Path, sizes: dict[str, object]) -> None:
+    def forge(header: dict[str, Any]) -> None:
+        header["explainer"]["sizes"] |= sizes
+        header["sha256"] = artifact._checksum(header["explainer"], read_tensors(saved.read_bytes()))
+
+    rewrite(saved, forge)
+    with pytest.raises(l2x.ArtifactError):
+        l2x.load(saved)
+
+
 FORGED = """
 import hashlib, json, random, resource, sys, time
 from pathlib import Path

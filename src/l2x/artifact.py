@@ -39,6 +39,8 @@ from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
 FORMAT = 6
+# Of the sizes of rows, what is written as numbers and what as arrays.
+SHARES, ARRAYS = ("shares", "prices", "least"), ("usual", "spread", "weights", "gains")
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -56,7 +58,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         tensors |= _weights(name, network)
     classes, sizes = explainer.classes_, explainer.sizes_
     if sizes is not None:
-        tensors |= {f"sizes.{name}": getattr(sizes, name) for name in ("usual", "spread", "weights", "gains")}
+        tensors |= {f"sizes.{name}": getattr(sizes, name) for name in ARRAYS}
     settings = {
         "l2x": __version__,
         "k": explainer.k,
@@ -75,7 +77,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
-        "sizes": None if sizes is None else {"shares": sizes.shares, "prices": sizes.prices},
+        "sizes": None if sizes is None else {name: getattr(sizes, name) for name in SHARES},
         "fit_seconds": explainer.fit_seconds_,
         "check": None if explainer.check_ is None else explainer.check_.to_dict(),
     }
@@ -297,14 +299,14 @@ def _rebuild(
 
 
 def _sizes(settings: dict[str, Any], tensors: dict[str, Array], d: int) -> Sizes:
-    shares, prices = (tuple(settings["sizes"][name]) for name in ("shares", "prices"))
+    shares, prices, least = (tuple(map(float, settings["sizes"][name])) for name in SHARES)
     arrays, k = _part("sizes", tensors), settings["k"]
     f = looked_at(np.zeros((1, d), dtype=np.float32), k).shape[1]
     expected = {"usual": (f,), "spread": (f,), "weights": (f, k), "gains": (k,)}
     found = {name: array.shape for name, array in arrays.items()}
-    if found != expected or len(shares) != len(prices):
+    if found != expected or not len(shares) == len(prices) == len(least):
         raise ArtifactError(f"The file holds sizes of the shapes {found}; expected {expected}.")
-    return Sizes(shares, prices, **arrays)
+    return Sizes(shares, prices, tuple(map(int, least)), **arrays)
 
 
 def _check_shapes(

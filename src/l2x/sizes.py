@@ -3,7 +3,8 @@
 How far the best scores of a row stand apart tells how many of its features are needed. From that is learned
 what each further feature of the ranking adds: how much more often the model, and q, then give the model's
 answer. A row has the size that is worth most at a price per feature, common to all rows. The price that keeps
-a share of the information, E[log q(Y | X_S)], is found on the same rows.
+a share of the information, E[log q(Y | X_S)], is found on the same rows; where no price does, rows have no
+fewer features than it takes.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ SURENESS = 0.3
 LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
 # Scores that are looked at together: a few times as many numbers are in memory.
 CELLS_AT_ONCE = 1 << 20
-# What a feature has to add, of what one adds on average, to be kept by less than all of the share: q is best
-# at size k, and would have features that say nothing.
+# What a feature has to add at any price, of what one adds on average: less is an error of the regression
+# (docs/method.md).
 LITTLE = 0.05
 SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 
@@ -45,7 +46,8 @@ SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 class Sizes:
     """What each further feature of a row's ranking adds, and what it has to add to be kept.
 
-    shares, prices : for each share of what k features tell, rising, the price per feature
+    shares, prices, least : for each share of what k features tell, rising, the price per feature and the
+        fewest features of a row
     usual, spread : (f,) mean and standard deviation of what is looked at in a row
     weights, gains : (f, k) and (k,) what the 1st .. k-th feature of the ranking adds, as a linear function of
         it, and on average
@@ -53,6 +55,7 @@ class Sizes:
 
     shares: tuple[float, ...]
     prices: tuple[float, ...]
+    least: tuple[int, ...]
     usual: Array
     spread: Array
     weights: Array
@@ -69,7 +72,8 @@ class Sizes:
         scores, k = explanation.scores, explanation.indices.shape[1]
         sizes = np.minimum((scores > -np.inf).sum(axis=1), k)
         if known < len(self.prices):
-            sizes = np.minimum(best_sizes(self.added(scores)[:, :k], self.prices[known]), sizes)
+            wanted = best_sizes(self.added(scores)[:, :k], self.prices[known], self.least[known])
+            sizes = np.minimum(wanted, sizes)
         return replace(explanation, sizes=sizes)
 
     def added(self, scores: Array) -> Array:
@@ -93,27 +97,28 @@ class Sizes:
         k = worth.shape[1] - 1
         found, added = looked_at(scores, k), np.diff(worth, axis=1)
         usual, spread = found.mean(axis=0), found.std(axis=0) + 1e-6
-        start = cls((), (), usual, spread, np.zeros((found.shape[1], k)), added.mean(axis=0))
+        start = cls((), (), (), usual, spread, np.zeros((found.shape[1], k)), added.mean(axis=0))
         x = start._standard(found)
         weights = np.linalg.solve(x.T @ x + SHRINKAGE * np.eye(x.shape[1]), x.T @ (added - start.gains))
         learned = replace(start, weights=weights)
         expected, selectable = learned.added(scores), (scores > -np.inf).sum(axis=1)
         cheapest = max(0.0, LITTLE * added.mean())
-        candidates = np.unique(np.quantile(expected, np.linspace(0, 1, TRIED)).clip(cheapest))[::-1]
-        sizes = (np.minimum(best_sizes(expected, price), selectable) for price in candidates)
+        prices = np.unique(np.quantile(expected, np.linspace(0, 1, TRIED)).clip(cheapest))[::-1].tolist()
+        candidates = [(price, 1) for price in prices] + [(prices[-1], least) for least in range(2, k + 1)]
+        sizes = (np.minimum(best_sizes(expected, *candidate), selectable) for candidate in candidates)
         still_told = [np.take_along_axis(told, size[:, None], axis=1).mean() for size in sizes]
         none, all_of_them = told[:, 0].mean(), told[:, k].mean()
         share = np.maximum.accumulate((np.array(still_told) - none) / max(all_of_them - none, 1e-12))
-        first = np.searchsorted(share, SHARES)
-        prices = candidates[np.minimum(first, len(candidates) - 1)].tolist()
-        return replace(learned, shares=SHARES, prices=tuple(prices))
+        first = np.minimum(np.searchsorted(share, SHARES), len(candidates) - 1)
+        found_prices, least = zip(*(candidates[i] for i in first), strict=True)
+        return replace(learned, shares=SHARES, prices=found_prices, least=least)
 
 
-def best_sizes(added: Array, price: float) -> Array:
-    """(n,) the size, from 1 to k, at which what the features add (n, k), less their price, is largest; of
-    equally good sizes the largest."""
+def best_sizes(added: Array, price: float, least: int = 1) -> Array:
+    """(n,) the size, from 1 to k, at which what the features add (n, k), less their price, is largest, of
+    equally good sizes the largest; no fewer than `least`."""
     worth = added.cumsum(axis=1) - price * np.arange(1, added.shape[1] + 1)
-    return np.asarray(added.shape[1] - worth[:, ::-1].argmax(axis=1))
+    return np.asarray(added.shape[1] - worth[:, ::-1].argmax(axis=1)).clip(least)
 
 
 def looked_at(scores: Array, k: int) -> Array:
