@@ -2,9 +2,9 @@
 
 How far the best scores of a row stand apart tells how many of its features are needed. From that is learned
 what each further feature of the ranking adds: how much more often the model, and q, then give the model's
-answer. A row has the size that is worth most at a price per feature, common to all rows. The price that keeps
-a share of the information, E[log q(Y | X_S)], is found on the same rows; where no price does, rows have no
-fewer features than it takes.
+answer. A row has the size that is worth most at a price per feature, common to all rows, and no fewer than a
+common least. Which price and least keep a share of the information, E[log q(Y | X_S)], with the fewest
+features, is found on the same rows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from l2x.fitting import selector_scores
 from l2x.foundations.arrays import Array, batches
 from l2x.ranking import best
 
-# Held-out rows that sizes are learned from, and prices that are tried; with fewer rows that the model may be
-# asked about, q's word is better than both on these few.
-ROWS, TRIED, FEWEST = 2000, 400, 300
+# Held-out rows that sizes are learned from; with fewer that the model may be asked about, q's word is better
+# than both on these few. Prices and leasts that are tried.
+ROWS, FEWEST, PRICES, LEASTS = 2000, 300, 400, 32
 # Of an answer its class counts, and a third as much how sure q is: by the class alone, relevant features that
 # seldom change it are kept no sooner than irrelevant ones (docs/method.md).
 SURENESS = 0.3
@@ -36,9 +36,6 @@ SURENESS = 0.3
 LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
 # Scores that are looked at together: a few times as many numbers are in memory.
 CELLS_AT_ONCE = 1 << 20
-# What a feature has to add at any price, of what one adds on average: less is an error of the regression
-# (docs/method.md).
-LITTLE = 0.05
 SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
 
 
@@ -72,8 +69,8 @@ class Sizes:
         scores, k = explanation.scores, explanation.indices.shape[1]
         sizes = np.minimum((scores > -np.inf).sum(axis=1), k)
         if known < len(self.prices):
-            wanted = best_sizes(self.added(scores)[:, :k], self.prices[known], self.least[known])
-            sizes = np.minimum(wanted, sizes)
+            wanted = best_sizes(self.added(scores)[:, :k], self.prices[known])
+            sizes = np.minimum(wanted.clip(self.least[known]), sizes)
         return replace(explanation, sizes=sizes)
 
     def added(self, scores: Array) -> Array:
@@ -102,23 +99,41 @@ class Sizes:
         weights = np.linalg.solve(x.T @ x + SHRINKAGE * np.eye(x.shape[1]), x.T @ (added - start.gains))
         learned = replace(start, weights=weights)
         expected, selectable = learned.added(scores), (scores > -np.inf).sum(axis=1)
-        cheapest = max(0.0, LITTLE * added.mean())
-        prices = np.unique(np.quantile(expected, np.linspace(0, 1, TRIED)).clip(cheapest))[::-1].tolist()
-        candidates = [(price, 1) for price in prices] + [(prices[-1], least) for least in range(2, k + 1)]
-        sizes = (np.minimum(best_sizes(expected, *candidate), selectable) for candidate in candidates)
-        still_told = [np.take_along_axis(told, size[:, None], axis=1).mean() for size in sizes]
-        none, all_of_them = told[:, 0].mean(), told[:, k].mean()
-        share = np.maximum.accumulate((np.array(still_told) - none) / max(all_of_them - none, 1e-12))
-        first = np.minimum(np.searchsorted(share, SHARES), len(candidates) - 1)
-        found_prices, least = zip(*(candidates[i] for i in first), strict=True)
-        return replace(learned, shares=SHARES, prices=found_prices, least=least)
+        prices, least = _cheapest(expected, told, selectable)
+        return replace(learned, shares=SHARES, prices=prices, least=least)
 
 
-def best_sizes(added: Array, price: float, least: int = 1) -> Array:
-    """(n,) the size, from 1 to k, at which what the features add (n, k), less their price, is largest, of
-    equally good sizes the largest; no fewer than `least`."""
+def _cheapest(added: Array, told: Array, selectable: Array) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """For each of SHARES the price and the least that keep it with the fewest features.
+
+    With a larger share the price never rises and the least never falls, so that no row has fewer features.
+    """
+    n, k = added.shape
+    prices = np.unique(np.quantile(added, np.linspace(0, 1, PRICES)).clip(0.0))[::-1]
+    leasts = np.unique(np.linspace(1, k, LEASTS).round()).astype(int)
+    wanted = np.stack([best_sizes(added, price) for price in prices])
+    size, kept = np.empty((2, len(prices), len(leasts)))
+    for j, least in enumerate(leasts):
+        sizes = np.minimum(wanted.clip(least), selectable)
+        size[:, j], kept[:, j] = sizes.mean(axis=1), told[np.arange(n), sizes].mean(axis=1)
+    none, all_of_them = told[:, 0].mean(), told[:, k].mean()
+    i, j, found = 0, 0, []
+    for share in SHARES:
+        cost = np.where(kept >= none + share * (all_of_them - none), size, np.inf)
+        cost[:i], cost[:, :j] = np.inf, np.inf
+        if np.isfinite(cost).any():
+            i, j = divmod(int(cost.argmin()), len(leasts))
+        else:  # k features tell less than none
+            i, j = len(prices) - 1, len(leasts) - 1
+        found.append((float(prices[i]), int(leasts[j])))
+    return tuple(price for price, _ in found), tuple(least for _, least in found)
+
+
+def best_sizes(added: Array, price: float) -> Array:
+    """(n,) the size, from 1 to k, at which what the features add (n, k), less their price, is largest; of
+    equally good sizes the largest."""
     worth = added.cumsum(axis=1) - price * np.arange(1, added.shape[1] + 1)
-    return np.asarray(added.shape[1] - worth[:, ::-1].argmax(axis=1)).clip(least)
+    return np.asarray(added.shape[1] - worth[:, ::-1].argmax(axis=1))
 
 
 def looked_at(scores: Array, k: int) -> Array:
