@@ -11,20 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.sampling import (
-    NEVER,
-    ConcreteMax,
-    Evidence,
-    PlackettLuce,
-    Reinforce,
-    RelaxedTopK,
-    SoftAttention,
-    first_ranks,
-    gumbel,
-    k_hot,
-    log_probability,
-    top_k,
-)
+from l2x.plackett_luce import NEVER, first_ranks, gumbel, k_hot, log_probability, top_k
+from l2x.sampling import ConcreteMax, Evidence, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
 from l2x.training import Phase
 
 sizes = st.integers(2, 12).flatmap(lambda d: st.tuples(st.just(d), st.integers(1, d)))

@@ -30,6 +30,7 @@ from l2x.evaluation.self_check import SelfCheck
 from l2x.explainer import Explainer
 from l2x.features import View  # which brings all views, so that they are known by name
 from l2x.features.view import saved_options
+from l2x.formats import FORMAT, upgraded
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
 from l2x.likelihood import Likelihood
@@ -38,7 +39,6 @@ from l2x.sizes import Sizes, looked_at
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
-FORMAT = 6
 # Of the sizes of rows, what is written as numbers and what as arrays.
 SHARES, ARRAYS = ("shares", "prices", "least"), ("usual", "spread", "weights", "gains")
 
@@ -181,74 +181,12 @@ def read(path: str | Path) -> Artifact:
         raise ArtifactError(f"'{path}' was changed after it was saved: its checksum does not match.")
     try:
         written_by = str(settings.get("l2x", "unknown"))
-        for older, upgrade in UPGRADES.items():
-            settings = upgrade(settings) if version <= older else settings
+        settings = upgraded(settings, version)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError(
             f"'{path}' does not hold a complete explainer ({type(error).__name__}: {error})."
         ) from error
     return Artifact(path, written_by, checksum, settings, tensors)
-
-
-def _from_format_1(settings: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.1 the likelihood was called response, and groups of columns held their columns' options."""
-    settings = settings | {"likelihood": settings["response"]}
-    view = settings["view"]
-    if view["name"] == "ColumnGroups":
-        inside = view["settings"]["columns"]
-        flat = {"groups": view["settings"]["groups"]} | (inside["settings"] if inside else {})
-        settings["view"] = view | {"settings": flat}
-    return settings
-
-
-def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.1 selectors learned the whole distribution from the input alone, and asked without limit; a
-    predictor of words looked at windows of them unless told otherwise."""
-    if settings["view"]["name"] == "Words" and settings["predictor"] != "custom":
-        settings = settings | {"predictor": {"pooling": "window"} | (settings["predictor"] or {})}
-    new = {
-        "answer": "distribution",
-        "sees_answer": False,
-        "queries": None,
-        "queries_limit": None,
-    }
-    return new | settings
-
-
-def _from_format_3(settings: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.1 a selector of sentences did not read what each says by itself."""
-    selector = settings["selector"] or {}
-    if settings["view"]["name"] != "Sentences" or selector == "custom" or selector.get("paper"):
-        return settings
-    return settings | {"selector": {"alone": False} | selector}
-
-
-def _from_format_4(settings: dict[str, Any]) -> dict[str, Any]:
-    """Up to 0.1.0 a selector of patches had no hidden layer that sees the whole image."""
-    selector = settings["selector"] or {}
-    if settings["view"]["name"] != "Patches" or selector == "custom":
-        return settings
-    return settings | {"selector": {"hidden": 0} | selector}
-
-
-def _from_format_5(settings: dict[str, Any]) -> dict[str, Any]:
-    """Up to 0.1.0 a selector of words read windows of them alone, not their average beside it; sizes were
-    learned in another way."""
-    settings = settings | {"sizes": None}
-    selector = settings["selector"] or {}
-    options = selector == "custom" or selector.get("paper") or settings["sees_answer"]
-    if settings["view"]["name"] != "Words" or options:
-        return settings
-    return settings | {"selector": {"pooling": "window"} | selector}
-
-
-UPGRADES = {
-    1: _from_format_1,
-    2: _from_format_2,
-    3: _from_format_3,
-    4: _from_format_4,
-    5: _from_format_5,
-}
 
 
 def _rebuild(

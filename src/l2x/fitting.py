@@ -20,7 +20,8 @@ from l2x.conditional import NetworkQ, Q
 from l2x.data import Rows, TrainingRows, split
 from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, ReadsFirst
-from l2x.sampling import FEW, NEVER, Sampler, k_hot, only_selectable, top_k
+from l2x.plackett_luce import FEW, NEVER, k_hot, only_selectable, top_k
+from l2x.sampling import Sampler
 from l2x.training import Phase, Run, TrainingPlan, optimise
 
 # Masks for the held-out rows of a surrogate, at least; fewer if they would have more cells than this.

@@ -13,7 +13,7 @@ from l2x.features.matrix import unseen
 from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
 from l2x.networks.columns import ColumnSelector
-from l2x.sampling import only_selectable
+from l2x.plackett_luce import only_selectable
 
 
 def input_scores(

@@ -21,8 +21,8 @@ from l2x.export.tokenizer import tokenizer_json
 from l2x.features.kinds import kind_of
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
+from l2x.plackett_luce import only_selectable
 from l2x.ranking import best
-from l2x.sampling import only_selectable
 
 # Rows that are compared before a file is written.
 COMPARED = 1000

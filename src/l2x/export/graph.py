@@ -21,7 +21,7 @@ from l2x.explainer import Explainer
 from l2x.export.dense import densely
 from l2x.export.inputs import GraphInputs
 from l2x.likelihood import Gaussian, Likelihood
-from l2x.sampling import only_selectable
+from l2x.plackett_luce import only_selectable
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

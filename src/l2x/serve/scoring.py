@@ -10,7 +10,7 @@ import torch
 from l2x.explainer import Explainer
 from l2x.foundations.arrays import Array
 from l2x.networks.columns import ColumnSelector
-from l2x.sampling import only_selectable
+from l2x.plackett_luce import only_selectable
 from l2x.serve.rows.reader import Reader
 from l2x.serve.rows.tables import TableReader
 
