@@ -53,7 +53,7 @@ def explain_reviews(*, rows: int = ROWS, others: int = OTHERS, plan: l2x.Trainin
     sentence = (
         f"A logistic regression on TF-IDF, right on {right:.1%} of {others:,} test reviews, gives the same "
         f"answer from the {K} words that l2x selected on {kept:.1%} of them; from {K} random words on "
-        f"{by_chance:.1%}."
+        f"{by_chance:.1%}. l2x is told the answer whose reasons it selects."
     )
     table = verdict_table(explanation, new.y[:others], answers.argmax(axis=1), classes=new.classes)
     return Reviews("Which words decide a review?", table, sentence, explainer, explanation, train)

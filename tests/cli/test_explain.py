@@ -132,6 +132,7 @@ ERRORS: dict[str, tuple[list[object], str]] = {
     "no rows to show": (["explain", "tree.l2x", "header.csv"], "has no rows"),
     "empty file": (["explain", "tree.l2x", "empty.csv", "-o", "out.csv"], "Empty CSV"),
     "keep a stranger": ([*EXPLAIN, "--keep", "z"], "Cannot keep 'z': the columns of 'test.csv' are id, a"),
+    "keep a share": ([*EXPLAIN, "--keep", "0.95"], "in Python: --share 0.95"),
     "a column of texts": ([*EXPLAIN, "--column", "id"], "column is 'id', but this explainer reads 5 columns"),
 }
 

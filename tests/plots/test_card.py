@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from l2x.evaluation import Estimate, ReportCard
 from l2x.evaluation.card import Entry, Part
 from l2x.evaluation.verdict import UNCHECKED
@@ -53,3 +55,12 @@ def test_a_notebook_shows_the_verdict_and_every_number() -> None:
     assert table.count("<tr") == sum(1 + len(part.entries) for part in BRIEF.parts)
     assert "<style" not in table  # notebooks drop it
     assert "0.500 [0.400, 0.600]" in table
+
+
+def test_a_share_below_zero_is_none() -> None:
+    """The verdict says 0.0 % of it; how far noise put the estimate below is in the table."""
+    encoding = Part("encoding", "Encoding", [Entry("share", "share", Estimate(-0.2, -0.4, -0.1))])
+    page = card_page(replace(BRIEF, parts=[*BRIEF.parts, encoding]))
+    assert "0.0 %" in page
+    assert "-20.0 %" not in page
+    assert "-0.200 [-0.400, -0.100]" in page

@@ -51,7 +51,7 @@ def test_numbers_are_formatted_and_at_the_right(page: str) -> None:
 def test_footer_says_what_made_it(page: str) -> None:
     footer = page[page.index("<footer>") :]
     assert f"l2x {l2x.__version__}" in footer
-    assert "threads" in footer
+    assert "thread" in footer
     assert "UTC" in footer
 
 

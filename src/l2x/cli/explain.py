@@ -169,12 +169,25 @@ def _batches(
         raise InputError(
             f"--share is {share:g}; expected the share of the information to keep, such as 0.95."
         )
+    for name in keep:
+        if name not in table.columns and _is_share(name):
+            raise InputError(
+                "--keep names columns that go into the output; to keep that share of the information, as "
+                f"explain(X, keep={name}) does in Python: --share {name}."
+            )
     beside = list(dict.fromkeys([*keep, *answers]))
     columns, ignored = match_columns(explainer, table, drop=drop, keep=beside, column=column)
     k = checked_k(explainer.features_, explainer.k if k is None else k)
     if not quiet:
         note_ignored(ignored, "the explainer")
     return BatchExplainer(explainer, columns, keep=keep, k=k, answers=answers, share=share)
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 < float(text) <= 1
+    except ValueError:
+        return False
 
 
 def _check_output(output: Path, inputs: dict[str, Path]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,11 @@ TONES = {"good": "#3f8f6b", "bad": "#c0392b", "unsure": "#c9971c"}
 def card_page(card: ReportCard) -> str:
     """One self-contained page."""
     known = _estimates(card)
-    facts = [(_percent(known[part, key]), meaning) for part, key, meaning in FACTS if (part, key) in known]
+    facts = [
+        (_percent(known[part, key], at_least=0.0 if key == "share" else -inf), meaning)
+        for part, key, meaning in FACTS
+        if (part, key) in known
+    ]
     verdict = card.verdict, card.tone
     opening = Section("", verdict=verdict, facts=facts, figures=[plot_card(card)])
     return render_report(
@@ -140,6 +144,9 @@ def _estimates(card: ReportCard) -> dict[tuple[str, str], Estimate]:
     return {(part.key, entry.key): entry.estimate for part in card.parts for entry in part.entries}
 
 
-def _percent(estimate: Estimate) -> str:
-    rounded = round(100 * estimate.value, 1) if not isnan(estimate.value) else None
-    return "–" if rounded is None else f"{rounded + 0:.1f} %"  # + 0: a minus sign before zero says nothing
+def _percent(estimate: Estimate, at_least: float) -> str:
+    """As in the verdict: a share is not negative, but noise can make its estimate so; the table has that."""
+    if isnan(estimate.value):
+        return "–"
+    rounded = round(100 * max(at_least, estimate.value), 1)
+    return f"{rounded + 0:.1f} %"  # + 0: a minus sign before zero says nothing

@@ -124,5 +124,7 @@ def _footer() -> str:
 
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    cores = f"{os.cpu_count()} cores, torch {torch.__version__} with {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    used = f"torch {torch.__version__} with {threads} thread{'s' if threads > 1 else ''}"
+    cores = f"{os.cpu_count()} cores, {used}"
     return f"l2x {__version__} · {now} · {machine} · {cores}"
