@@ -121,6 +121,9 @@ def test_tables_and_figures_show_what_rows_keep(explainer: l2x.Explainer) -> Non
     kept = explainer.explain(X, keep=np.float32(0.5))
     assert kept.sizes is not None
     assert kept.to_html(rows=50).count("<br>") == kept.sizes.sum()  # a value below each name
+    more = explainer.explain(X, keep=0.95)
+    assert "2nd" in more.to_html(rows=50)
+    assert "2nd" not in more[more.sizes == 1].to_html()  # no column without a feature
     assert repr(kept).startswith("Explanation of 50 rows, up to 3 of 4 features")
     short = kept[int(np.argmin(kept.sizes))]
     assert short.plot().texts[0].get_text() == "The feature that decided this row"

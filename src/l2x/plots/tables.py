@@ -29,8 +29,9 @@ def explanation_table(explanation: Explanation, rows: int = 20) -> str:
     """An HTML fragment: the first `rows` rows, their selected features, best first, and the values."""
     n, d = explanation.scores.shape
     shown = max(0, min(rows, n))
+    most = max((len(names) for names in explanation[:shown].names), default=explanation.k)
     return html_table(
-        ["row", *(_ordinal(rank + 1) for rank in range(explanation.k))],
+        ["row", *(_ordinal(rank + 1) for rank in range(most))],
         (_row(explanation, row) for row in range(shown)),
         f"{shown_of(shown, n, 'row')} · {size_text(explanation)} of {d} features, best first",
     )
