@@ -299,8 +299,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         answers : what the model says of X, for an explainer with `sees_answer=True`: an array or frame of
             class probabilities (n, classes), or of means; default: the model is asked
         keep : as many features as a row needs, k at most: on average this share of what the k features tell
-            is kept, as learned on held-out rows, but features that add next to nothing only by keep=1;
-            `explanation.sizes` has their numbers, which are learned up to the explainer's own k
+            is kept, as learned on held-out rows; `explanation.sizes` has their numbers, which are learned up
+            to the explainer's own k
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
         the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
