@@ -130,7 +130,7 @@ def test_edited_settings(saved: Path) -> None:
 
 def test_newer_format(saved: Path) -> None:
     rewrite(saved, lambda header: header.update(format=99))
-    with pytest.raises(l2x.ArtifactError, match="has format 99; this l2x reads up to 6"):
+    with pytest.raises(l2x.ArtifactError, match="has format 99; this l2x reads up to 7"):
         l2x.load(saved)
 
 

@@ -54,3 +54,9 @@ def test_networks_are_what_they_were(view: str, version: int, network: str, opti
 
 def test_sizes_of_before_are_forgotten() -> None:
     assert upgraded(settings("Columns", sizes={"cuts": [1.0]}), 5)["sizes"] is None
+
+
+def test_sizes_of_format_6_had_a_price_alone() -> None:
+    before = {"shares": [0.5, 0.9], "prices": [0.2, 0.1]}
+    assert upgraded(settings("Columns", sizes=before), 6)["sizes"] == before | {"least": [1, 1]}
+    assert upgraded(settings("Columns", sizes=None), 6)["sizes"] is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-FORMAT = 6
+FORMAT = 7
 
 
 def upgraded(settings: dict[str, Any], version: int) -> dict[str, Any]:
@@ -66,10 +66,17 @@ def _from_format_5(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | {"selector": {"pooling": "window"} | selector}
 
 
+def _from_format_6(settings: dict[str, Any]) -> dict[str, Any]:
+    """Up to 0.1.0 sizes had a price, and no least number of features."""
+    sizes = settings["sizes"]
+    return settings | {"sizes": sizes and {"least": [1] * len(sizes["shares"])} | sizes}
+
+
 UPGRADES = {
     1: _from_format_1,
     2: _from_format_2,
     3: _from_format_3,
     4: _from_format_4,
     5: _from_format_5,
+    6: _from_format_6,
 }
