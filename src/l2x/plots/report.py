@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from l2x._version import __version__
 from l2x.errors import InputError, require
+from l2x.plots.labels import count
 from l2x.plots.style import figure_svg, write_file
 
 if TYPE_CHECKING:
@@ -124,7 +125,6 @@ def _footer() -> str:
 
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    threads = torch.get_num_threads()
-    used = f"torch {torch.__version__} with {threads} thread{'s' if threads > 1 else ''}"
-    cores = f"{os.cpu_count()} cores, {used}"
+    threads = count(torch.get_num_threads(), "thread")
+    cores = f"{os.cpu_count()} cores, torch {torch.__version__} with {threads}"
     return f"l2x {__version__} · {now} · {machine} · {cores}"
