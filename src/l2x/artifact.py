@@ -39,8 +39,8 @@ from l2x.sizes import Sizes, looked_at
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
-# Of the sizes of rows, what is written as numbers and what as arrays.
-SHARES, ARRAYS = ("shares", "prices", "least"), ("usual", "spread", "weights", "gains")
+# The fields of Sizes: what goes into the header, and what into tensors.
+SIZES_HEADER, SIZES_TENSORS = ("shares", "prices", "least"), ("usual", "spread", "weights", "gains")
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -58,7 +58,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         tensors |= _weights(name, network)
     classes, sizes = explainer.classes_, explainer.sizes_
     if sizes is not None:
-        tensors |= {f"sizes.{name}": getattr(sizes, name) for name in ARRAYS}
+        tensors |= {f"sizes.{name}": getattr(sizes, name) for name in SIZES_TENSORS}
     settings = {
         "l2x": __version__,
         "k": explainer.k,
@@ -77,7 +77,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
-        "sizes": None if sizes is None else {name: getattr(sizes, name) for name in SHARES},
+        "sizes": None if sizes is None else {name: getattr(sizes, name) for name in SIZES_HEADER},
         "fit_seconds": explainer.fit_seconds_,
         "check": None if explainer.check_ is None else explainer.check_.to_dict(),
     }
@@ -237,7 +237,7 @@ def _rebuild(
 
 
 def _sizes(settings: dict[str, Any], tensors: dict[str, Array], d: int) -> Sizes:
-    shares, prices, least = (tuple(map(float, settings["sizes"][name])) for name in SHARES)
+    shares, prices, least = (tuple(map(float, settings["sizes"][name])) for name in SIZES_HEADER)
     arrays, k = _part("sizes", tensors), settings["k"]
     f = looked_at(np.zeros((1, d), dtype=np.float32), k).shape[1]
     expected = {"usual": (f,), "spread": (f,), "weights": (f, k), "gains": (k,)}
