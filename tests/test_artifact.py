@@ -130,7 +130,7 @@ def test_edited_settings(saved: Path) -> None:
 
 def test_newer_format(saved: Path) -> None:
     rewrite(saved, lambda header: header.update(format=99))
-    with pytest.raises(l2x.ArtifactError, match="has format 99; this l2x reads up to 7"):
+    with pytest.raises(l2x.ArtifactError, match="has format 99; this l2x reads up to 8"):
         l2x.load(saved)
 
 
@@ -214,7 +214,9 @@ def test_forged_files_of_every_format_are_an_error_of_ours(
         l2x.load(saved)
 
 
-@pytest.mark.parametrize("sizes", [{"least": ["two"] * 52}, {"prices": []}, {"shares": None}])
+@pytest.mark.parametrize(
+    "sizes", [{"least": ["two"] * 52}, {"prices": []}, {"shares": None}, {"asking": 99}, {"asking": -1}]
+)
 def test_forged_sizes_are_an_error_of_ours(saved: Path, sizes: dict[str, object]) -> None:
     def forge(header: dict[str, Any]) -> None:
         header["explainer"]["sizes"] |= sizes

@@ -58,5 +58,10 @@ def test_sizes_of_before_are_forgotten() -> None:
 
 def test_sizes_of_format_6_had_a_price_alone() -> None:
     before = {"shares": [0.5, 0.9], "prices": [0.2, 0.1]}
-    assert upgraded(settings("Columns", sizes=before), 6)["sizes"] == before | {"least": [1, 1]}
+    assert upgraded(settings("Columns", sizes=before), 6)["sizes"] == before | {"least": [1, 1], "asking": 0}
     assert upgraded(settings("Columns", sizes=None), 6)["sizes"] is None
+
+
+def test_sizes_of_format_7_did_not_ask_q() -> None:
+    before = {"shares": [0.5, 0.9], "prices": [0.2, 0.1], "least": [1, 2]}
+    assert upgraded(settings("Columns", sizes=before), 7)["sizes"] == before | {"asking": 0}

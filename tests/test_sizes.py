@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import l2x
+from l2x.gains import seen_in_scores
 from l2x.sizes import Sizes, best_sizes
 
 
@@ -80,7 +81,7 @@ def test_rows_that_are_unlike_get_their_own_sizes() -> None:
     scores = (scores + 0.1 * rng.normal(size=scores.shape)).astype(np.float32)
     worth = np.where(kinds[:, None] == 0, [0.5, 1.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0])
     learned = Sizes.learn(scores, worth, told=worth)
-    added = learned.added(scores)
+    added = learned.by_scores.expected(seen_in_scores(scores, 3))
     assert (best_sizes(added, 0.1) == np.where(kinds == 0, 1, 2)).all()
     assert (best_sizes(added, 0.6) == 1).all()
     assert (best_sizes(added, -1.0) == 3).all()
@@ -104,10 +105,72 @@ def test_held_out_rows_keep_the_share() -> None:
     scores = rng.normal(size=(400, 6)).astype(np.float32)
     worth = np.concatenate([np.zeros((400, 1)), rng.normal(0.1, 0.5, size=(400, 4)).cumsum(axis=1)], axis=1)
     told = np.concatenate([np.zeros((400, 1)), rng.normal(0.2, 1.0, size=(400, 4)).cumsum(axis=1)], axis=1)
-    learned = Sizes.learn(scores, worth, told)
+    learned, seen = Sizes.learn(scores, worth, told), seen_in_scores(scores, 4)
     for share, price, least in zip(learned.shares, learned.prices, learned.least, strict=True):
-        sizes = best_sizes(learned.added(scores), price).clip(least)
+        sizes = best_sizes(learned.by_scores.expected(seen), price).clip(least)
         assert told[np.arange(400), sizes].mean() >= share * told[:, 4].mean()
+
+
+def test_q_is_asked_where_that_takes_fewer_features() -> None:
+    """Scores say nothing, and q sees which rows need two features: asked, half of the rows have one."""
+    rng = np.random.default_rng(0)
+    kinds = np.arange(1000) % 2
+    scores = rng.normal(size=(1000, 4)).astype(np.float32)
+    worth = np.where(kinds[:, None] == 0, [0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0])
+    seen = np.diff(worth, axis=1) + 0.01 * rng.normal(size=(1000, 3))
+    by_scores, by_q = Sizes.learn(scores, worth, worth), Sizes.learn(scores, worth, worth, seen)
+    assert by_scores.asking == 0
+    assert by_scores.by_q is None
+    assert by_q.asking == len(by_q.shares)
+    explanation = l2x.Explanation(scores, 3, list("abcd"))
+    kept = by_q.shortened(explanation, 0.999, ask=lambda: seen).sizes
+    assert kept is not None
+    assert np.array_equal(kept, kinds + 1)
+    alone = by_scores.shortened(explanation, 0.999, ask=lambda: pytest.fail("q was asked")).sizes
+    assert alone is not None
+    assert (alone >= 2).all()
+
+
+def test_q_that_sees_nothing_is_not_asked() -> None:
+    """What q sees is the same in all rows: asking would only take time."""
+    scores = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32)
+    worth = np.tile([0.0, 1.0, 1.5, 1.5], (400, 1))
+    assert Sizes.learn(scores, worth, worth, np.zeros((400, 6))).asking == 0
+
+
+def test_rows_lose_nothing_where_q_is_no_longer_asked() -> None:
+    """q knows what rows need up to two features, and the scores what the third is for: the larger the share,
+    the more features of every row, on both sides of where q is asked."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(2000, 5)).astype(np.float32)
+    scores[:1000] += [0, 0, 0, 0, 3]
+    added = np.stack([np.ones(2000), rng.random(2000) < 0.5, 0.1 * (np.arange(2000) < 1000)], axis=1)
+    worth = np.concatenate([np.zeros((2000, 1)), added.cumsum(axis=1)], axis=1)
+    # Of the third feature q believes what is not so.
+    seen = np.concatenate([added[:, :2], rng.normal(size=(2000, 1))], axis=1)
+    learned = Sizes.learn(scores, worth, worth, seen)
+    explanation = l2x.Explanation(scores, 3, list("abcde"))
+    sizes = np.stack([learned.shortened(explanation, keep, lambda: seen).sizes for keep in learned.shares])
+    assert (np.diff(sizes, axis=0) >= 0).all()
+    told = worth[np.arange(2000), sizes].mean(axis=1)
+    assert (told >= np.array(learned.shares) * worth[:, 3].mean() - 1e-9).all()
+
+
+def test_the_model_alone_is_not_asked_to_explain() -> None:
+    """With value="model" q is the black box, which `explain` does without."""
+    X = np.random.default_rng(0).normal(size=(1000, 4))
+    explainer = l2x.Explainer(switched, 2, value="model", training=l2x.TrainingPlan.quick()).fit(X)
+    assert explainer.sizes_ is not None
+    assert explainer.sizes_.by_q is None
+    asked = explainer.rows_asked_
+    assert explainer.explain(X[:50], keep=0.9).sizes is not None
+    assert explainer.rows_asked_ == asked
+
+
+def test_no_rows_have_no_sizes(explainer: l2x.Explainer) -> None:
+    sizes = explainer.explain(np.zeros((0, 4)), keep=0.9).sizes
+    assert sizes is not None
+    assert len(sizes) == 0
 
 
 @pytest.mark.parametrize("keep", [0, 1.5, -1, "all", True])

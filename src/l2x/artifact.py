@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,16 @@ from l2x.features.view import saved_options
 from l2x.formats import FORMAT, upgraded
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
+from l2x.gains import Gains, seen_by_q, seen_in_scores
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
-from l2x.sizes import Sizes, looked_at
+from l2x.sizes import Sizes
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
 
-# The fields of Sizes: what goes into the header, and what into tensors.
-SIZES_HEADER, SIZES_TENSORS = ("shares", "prices", "least"), ("usual", "spread", "weights", "gains")
+# The fields of Sizes that go into the header; its regressions are tensors.
+SIZES_HEADER = ("shares", "prices", "least", "asking")
+GAINS = tuple(field.name for field in fields(Gains))
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -58,7 +60,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         tensors |= _weights(name, network)
     classes, sizes = explainer.classes_, explainer.sizes_
     if sizes is not None:
-        tensors |= {f"sizes.{name}": getattr(sizes, name) for name in SIZES_TENSORS}
+        tensors |= _gains("sizes", sizes.by_scores) | _gains("sizes_q", sizes.by_q)
     settings = {
         "l2x": __version__,
         "k": explainer.k,
@@ -232,19 +234,38 @@ def _rebuild(
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
     explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
-    explainer.sizes_ = None if settings["sizes"] is None else _sizes(settings, tensors, view.d)
+    explainer.sizes_ = None if settings["sizes"] is None else _sizes(settings, tensors, likelihood, view.d)
     return explainer
 
 
-def _sizes(settings: dict[str, Any], tensors: dict[str, Array], d: int) -> Sizes:
-    shares, prices, least = (tuple(map(float, settings["sizes"][name])) for name in SIZES_HEADER)
-    arrays, k = _part("sizes", tensors), settings["k"]
-    f = looked_at(np.zeros((1, d), dtype=np.float32), k).shape[1]
+def _sizes(settings: dict[str, Any], tensors: dict[str, Array], likelihood: Likelihood, d: int) -> Sizes:
+    saved, k = settings["sizes"], settings["k"]
+    shares, prices, least = (tuple(map(float, saved[name])) for name in ("shares", "prices", "least"))
+    asking = int(saved["asking"])
+    if not len(shares) == len(prices) == len(least) >= asking >= 0:
+        raise ArtifactError(
+            f"The file holds {len(prices)} prices and {len(least)} leasts of {len(shares)} shares."
+        )
+    f = seen_in_scores(np.zeros((1, d), dtype=np.float32), k).shape[1]
+    by_scores, by_q = _part("sizes", tensors), _part("sizes_q", tensors)
+    _check_gains(by_scores, f, k)
+    if asking:
+        heads = np.zeros((1, k + 1, 1), dtype=np.float32)  # what is seen does not grow with the outputs
+        _check_gains(by_q, f + seen_by_q(heads, likelihood).shape[1], k)
+    return Sizes(
+        shares, prices, tuple(map(int, least)), Gains(**by_scores), Gains(**by_q) if asking else None, asking
+    )
+
+
+def _gains(prefix: str, gains: Gains | None) -> dict[str, Array]:
+    return {} if gains is None else {f"{prefix}.{name}": getattr(gains, name) for name in GAINS}
+
+
+def _check_gains(arrays: dict[str, Array], f: int, k: int) -> None:
     expected = {"usual": (f,), "spread": (f,), "weights": (f, k), "gains": (k,)}
     found = {name: array.shape for name, array in arrays.items()}
-    if found != expected or not len(shares) == len(prices) == len(least):
+    if found != expected:
         raise ArtifactError(f"The file holds sizes of the shapes {found}; expected {expected}.")
-    return Sizes(shares, prices, tuple(map(int, least)), **arrays)
 
 
 def _check_shapes(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard
 
@@ -23,6 +23,7 @@ from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Likelihood
 from l2x.networks.recipe import ReadsSelected
+from l2x.ranking import best
 
 # Features of all rows together that a network is asked about at a time.
 CELLS_AT_ONCE = 1 << 20
@@ -243,6 +244,16 @@ class MixedQ(Q):
         return torch.cat([both, values[:, asked:]], dim=1)
 
 
+def head_outputs(q: Q, rows: Rows, scores: Tensor, k: int) -> Tensor:
+    """(n, k + 1, outputs) what q says of the first 0 .. k features of each ranking, by scores (n, d)."""
+    order, selectable = torch.from_numpy(best(scores.numpy(), k)), scores > -torch.inf
+    heads = []
+    for size in range(k + 1):
+        mask = torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable
+        heads.append(q.outputs(rows, mask.to(rows.x.device)).cpu())
+    return torch.stack(heads, dim=1)
+
+
 class Conditional(Protocol):
     """q(y | x_S) of raw inputs: how metrics and the oracle ask any q."""
 
@@ -295,12 +306,27 @@ class FittedQ:
             raise InputError(f"The mask has the shape {mask.shape}; expected {(len(X), self.view.d)}.")
         parts = []
         with torch.inference_mode():
-            for rows in batches(len(X), self.view.recipes.rows_at_once):
-                raw = self.view.take(X, rows)
-                x = self.view.encode(raw, first_row=rows.start).to(self.q.device)
-                masks = torch.from_numpy(mask[rows]).to(x.device, torch.float32)
-                parts.append(self.q.outputs(Rows(self.view, raw, x, target=x), masks).cpu())
+            for part, rows in self._encoded(X):
+                masks = torch.from_numpy(mask[part]).to(rows.x.device, torch.float32)
+                parts.append(self.q.outputs(rows, masks).cpu())
         return torch.cat(parts).numpy()
+
+    def heads(self, X: Any, scores: Array, k: int) -> Array:
+        """The parameters of q for the first 0 .. k features of each row's ranking, (n, k + 1, outputs), of
+        inputs that the view has checked."""
+        with torch.inference_mode():
+            parts = [
+                head_outputs(self.q, rows, torch.from_numpy(scores[part]), k)
+                for part, rows in self._encoded(X)
+            ]
+        return torch.cat(parts).numpy()
+
+    def _encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
+        """Checked inputs as the networks read them, some at a time, and which these are."""
+        for part in batches(len(X), self.view.recipes.rows_at_once):
+            raw = self.view.take(X, part)
+            x = self.view.encode(raw, first_row=part.start).to(self.q.device)
+            yield part, Rows(self.view, raw, x, target=x)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -31,6 +32,7 @@ from l2x.files.tables import Table, read_training_rows
 from l2x.fitting import fit_reader, fit_selector, reading
 from l2x.foundations.arrays import Array
 from l2x.foundations.progress import say
+from l2x.gains import seen_by_q
 from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
@@ -300,7 +302,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             class probabilities (n, classes), or of means; default: the model is asked
         keep : as many features as a row needs, k at most: on average this share of what the k features tell
             is kept, as learned on held-out rows; `explanation.sizes` has their numbers, which are learned up
-            to the explainer's own k
+            to the explainer's own k. The explainer's own q is asked about 0 .. k features of each row, which
+            takes longer than the selection
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
         the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
@@ -327,7 +330,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "This explainer has not learned sizes, for keep=: it was saved by an older l2x, or the model "
                 "could not be asked; fit it again, in that case with more queries=."
             )
-        return self.sizes_.shortened(explanation, keep)
+        return self.sizes_.shortened(explanation, keep, ask=partial(self._seen_by_q, X, scores))
+
+    def _seen_by_q(self, X: Any, scores: Array) -> Array:
+        assert self.sizes_ is not None
+        return seen_by_q(self.q_.heads(X, scores, self.sizes_.k), self.q_.likelihood)
 
     def _told(self, X: Any, answers: Any) -> Tensor | None:
         """What the selector reads of the model's answers to X, as the view has checked it."""

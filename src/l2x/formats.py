@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-FORMAT = 7
+FORMAT = 8
 
 
 def upgraded(settings: dict[str, Any], version: int) -> dict[str, Any]:
@@ -72,6 +72,12 @@ def _from_format_6(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | {"sizes": sizes and {"least": [1] * len(sizes["shares"])} | sizes}
 
 
+def _from_format_7(settings: dict[str, Any]) -> dict[str, Any]:
+    """Up to 0.1.0 sizes were learned from the scores alone."""
+    sizes = settings["sizes"]
+    return settings | {"sizes": sizes and {"asking": 0} | sizes}
+
+
 UPGRADES = {
     1: _from_format_1,
     2: _from_format_2,
@@ -79,4 +85,5 @@ UPGRADES = {
     4: _from_format_4,
     5: _from_format_5,
     6: _from_format_6,
+    7: _from_format_7,
 }

@@ -1,15 +1,16 @@
 """As many features as a row needs: sizes that are learned on held-out rows.
 
-How far the best scores of a row stand apart tells how many of its features are needed. From that is learned
-what each further feature of the ranking adds: how much more often the model, and q, then give the model's
-answer. A row has the size that is worth most at a price per feature, common to all rows, and no fewer than a
-common least. Which price and least keep a share of the information, E[log q(Y | X_S)], with the fewest
-features, is found on the same rows.
+A row has the size at which what its features are expected to add (`gains.py`), less a price per feature that
+is common to all rows, is largest, and no fewer features than a common least. Which price and least keep a
+share of the information, E[log q(Y | X_S)], with the fewest features, is found on the held-out rows.
+
+What features add is expected by the scores and by q's own word on the first 0 .. k features of the ranking;
+or, for shares near one, where that takes fewer features, by the scores alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -17,13 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2x.conditional import Q
-from l2x.data import Rows, TrainingRows
+from l2x.conditional import Q, head_outputs
+from l2x.data import TrainingRows
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.fitting import selector_scores
 from l2x.foundations.arrays import Array, batches
-from l2x.ranking import best
+from l2x.gains import Gains, seen_by_q, seen_in_scores
 
 # Held-out rows that sizes are learned from; with fewer that the model may be asked about, q's word is better
 # than both on these few. Prices and leasts that are tried.
@@ -31,9 +32,6 @@ ROWS, FEWEST, PRICES, LEASTS = 2000, 300, 400, 32
 # Of an answer its class counts, and a third as much how sure q is: by the class alone, relevant features that
 # seldom change it are kept no sooner than irrelevant ones (docs/method.md).
 SURENESS = 0.3
-# Best scores of a row that are looked at, at most; how strongly what they tell is shrunk to the mean of all
-# rows (measured with 50 to 2,000 rows: docs/method.md); and how far from usual they may be.
-LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
 # Scores that are looked at together: a few times as many numbers are in memory.
 CELLS_AT_ONCE = 1 << 20
 SHARES = (*np.arange(0.5, 0.99, 0.01).round(2).tolist(), 0.99, 0.995, 0.999)
@@ -45,66 +43,85 @@ class Sizes:
 
     shares, prices, least : for each share of what k features tell, rising, the price per feature and the
         fewest features of a row
-    usual, spread : (f,) mean and standard deviation of what is looked at in a row
-    weights, gains : (f, k) and (k,) what the 1st .. k-th feature of the ranking adds, as a linear function of
-        it, and on average
+    by_scores : what features add, expected by the scores alone
+    by_q : the same, by q's word too; None where q is the model
+    asking : for this many of the shares, the first ones, q is asked; a row keeps no fewer features for the
+        others than for the last of these
     """
 
     shares: tuple[float, ...]
     prices: tuple[float, ...]
     least: tuple[int, ...]
-    usual: Array
-    spread: Array
-    weights: Array
-    gains: Array
+    by_scores: Gains
+    by_q: Gains | None = None
+    asking: int = 0
 
-    def shortened(self, explanation: Explanation, keep: float) -> Explanation:
-        """The explanation with a size for each row, from 1 to its k."""
+    @property
+    def k(self) -> int:
+        """Of more features than this nothing is known."""
+        return len(self.by_scores.gains)
+
+    def shortened(self, explanation: Explanation, keep: float, ask: Callable[[], Array]) -> Explanation:
+        """The explanation with a size for each row, from 1 to its k.
+
+        ask : gives what q sees in the first 0 .. k features of each row's ranking, `seen_by_q`
+        """
         if isinstance(keep, bool) or not isinstance(keep, Real) or not 0 < float(keep) <= 1:
             raise InputError(
                 f"keep is {keep!r}; expected the share of the information to keep, such as 0.95."
             )
         # Rather more than asked for than less.
-        known = np.searchsorted(self.shares, keep)
+        known = int(np.searchsorted(self.shares, keep))
         scores, k = explanation.scores, explanation.indices.shape[1]
         sizes = np.minimum((scores > -np.inf).sum(axis=1), k)
-        if known < len(self.prices):
-            wanted = best_sizes(self.added(scores)[:, :k], self.prices[known])
-            sizes = np.minimum(wanted.clip(self.least[known]), sizes)
+        if len(scores) and known < len(self.prices):
+            seen = _in_scores(scores, self.k)
+            wanted = np.ones(len(scores), dtype=np.int64)
+            if self.by_q is not None and self.asking:
+                by_q = self.by_q.expected(np.concatenate([seen, ask()], axis=1))
+                wanted = self._at(min(known, self.asking - 1), by_q[:, :k])
+            if known >= self.asking:
+                wanted = np.maximum(wanted, self._at(known, self.by_scores.expected(seen)[:, :k]))
+            sizes = np.minimum(wanted, sizes)
         return replace(explanation, sizes=sizes)
 
-    def added(self, scores: Array) -> Array:
-        """(n, k) what the features of the ranking are expected to add, best first, by scores (n, d)."""
-        added = np.empty((len(scores), len(self.gains)))
-        for rows in batches(len(scores), max(1, CELLS_AT_ONCE // scores.shape[1])):
-            found = looked_at(scores[rows], len(self.gains))
-            added[rows] = self._standard(found) @ self.weights + self.gains
-        return added
-
-    def _standard(self, found: Array) -> Array:
-        return np.clip((found - self.usual) / self.spread, -UNUSUAL, UNUSUAL)
+    def _at(self, share: int, added: Array) -> Array:
+        """(n,) sizes by the price and the least of that share."""
+        return best_sizes(added, self.prices[share]).clip(self.least[share])
 
     @classmethod
-    def learn(cls, scores: Array, worth: Array, told: Array) -> Sizes:
+    def learn(cls, scores: Array, worth: Array, told: Array, by_q: Array | None = None) -> Sizes:
         """From held-out rows: their scores (n, d), what the first 0 .. k features of the ranking are worth,
-        (n, k + 1), and what they tell: log q(y | x_S).
+        (n, k + 1), what they tell: log q(y | x_S), and what q sees in them, if it can be asked.
 
-        What a feature adds is a ridge regression; shares are of what all k tell more than none.
+        Shares are of what all k tell more than none. q is asked for as many of them, the first ones, as takes
+        the fewest features over all shares.
         """
-        k = worth.shape[1] - 1
-        found, added = looked_at(scores, k), np.diff(worth, axis=1)
-        usual, spread = found.mean(axis=0), found.std(axis=0) + 1e-6
-        start = cls((), (), (), usual, spread, np.zeros((found.shape[1], k)), added.mean(axis=0))
-        x = start._standard(found)
-        weights = np.linalg.solve(x.T @ x + SHRINKAGE * np.eye(x.shape[1]), x.T @ (added - start.gains))
-        learned = replace(start, weights=weights)
-        expected, selectable = learned.added(scores), (scores > -np.inf).sum(axis=1)
-        prices, least = _cheapest(expected, told, selectable)
-        return replace(learned, shares=SHARES, prices=prices, least=least)
+        k, added, selectable = worth.shape[1] - 1, np.diff(worth, axis=1), (scores > -np.inf).sum(axis=1)
+        seen = _in_scores(scores, k)
+        alone = Gains.learn(seen, added)
+        prices, least, sizes = _cheapest(alone.expected(seen), told, selectable)
+        without = cls(SHARES, tuple(prices), tuple(least), by_scores=alone)
+        if by_q is None:
+            return without
+        seen = np.concatenate([seen, by_q], axis=1)
+        together = Gains.learn(seen, added)
+        prices_q, least_q, sizes_q = _cheapest(together.expected(seen), told, selectable)
+        features = [sizes.sum()]
+        for asking in range(1, len(SHARES) + 1):
+            others = np.maximum(sizes[asking:], sizes_q[asking - 1])
+            features.append(sizes_q[:asking].sum() + others.sum())
+        asking = int(np.argmin(features))
+        if not asking:
+            return without
+        prices, least = prices_q[:asking] + prices[asking:], least_q[:asking] + least[asking:]
+        return replace(without, prices=tuple(prices), least=tuple(least), by_q=together, asking=asking)
 
 
-def _cheapest(added: Array, told: Array, selectable: Array) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """For each of SHARES the price and the least that keep it with the fewest features.
+def _cheapest(added: Array, told: Array, selectable: Array) -> tuple[list[float], list[int], Array]:
+    """For each of SHARES the price and the least that keep it with the fewest features, and the sizes of rows
+    by these, (shares, n): of what features are expected to add (n, k), what the first 0 .. k tell (n, k + 1),
+    and how many there are in a row (n,).
 
     With a larger share the price never rises and the least never falls, so that no row has fewer features.
     """
@@ -125,8 +142,9 @@ def _cheapest(added: Array, told: Array, selectable: Array) -> tuple[tuple[float
             i, j = divmod(int(cost.argmin()), len(leasts))
         else:  # k features tell less than none
             i, j = len(prices) - 1, len(leasts) - 1
-        found.append((float(prices[i]), int(leasts[j])))
-    return tuple(price for price, _ in found), tuple(least for _, least in found)
+        found.append((i, j))
+    of_rows = np.stack([np.minimum(wanted[i].clip(leasts[j]), selectable) for i, j in found])
+    return [float(prices[i]) for i, _ in found], [int(leasts[j]) for _, j in found], of_rows
 
 
 def best_sizes(added: Array, price: float) -> Array:
@@ -136,23 +154,10 @@ def best_sizes(added: Array, price: float) -> Array:
     return np.asarray(added.shape[1] - worth[:, ::-1].argmax(axis=1))
 
 
-def looked_at(scores: Array, k: int) -> Array:
-    """(n, f) of each row, how far its best k + 1 scores stand above its mean, that in standard deviations of
-    the row, and their logarithms as probabilities; and the squares of all."""
-    selectable = scores > -np.inf
-    count = selectable.sum(axis=1, keepdims=True).clip(1)
-    known = np.where(selectable, scores, 0.0).astype(np.float64)
-    mean = known.sum(axis=1, keepdims=True) / count
-    deviation = np.sqrt((np.where(selectable, known - mean, 0.0) ** 2).sum(axis=1, keepdims=True) / count)
-    # A row with fewer features ends in its lowest score, again and again.
-    lowest = np.where(selectable, known, np.inf).min(axis=1, keepdims=True)
-    filled = np.where(selectable, known, np.where(np.isfinite(lowest), lowest, 0.0))
-    order = best(scores, min(k + 1, LOOKED_AT, scores.shape[1]))
-    above = np.take_along_axis(filled, order, axis=1) - mean
-    odds = np.where(selectable, np.exp(filled - mean - above[:, :1]), 0.0).sum(axis=1, keepdims=True)
-    logs = above - above[:, :1] - np.log(odds.clip(1))
-    found = np.concatenate([above, deviation, above / np.maximum(deviation, 1e-6), logs], axis=1)
-    return np.concatenate([found, found**2], axis=1)
+def _in_scores(scores: Array, k: int) -> Array:
+    """`seen_in_scores`, some rows at a time."""
+    parts = batches(len(scores), max(1, CELLS_AT_ONCE // scores.shape[1]))
+    return np.concatenate([seen_in_scores(scores[rows], k) for rows in parts])
 
 
 def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool) -> Sizes | None:
@@ -165,9 +170,12 @@ def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool
         scores = selector_scores(
             selector, rows, likelihood=data.likelihood, sees_answer=sees_answer, never=-torch.inf
         ).cpu()
-        agreed, sure = torch.stack([_said(each, rows, scores, data.k) for each in asked]).unbind(dim=1)
-    worth = agreed.mean(dim=0) + SURENESS * sure[0]
-    return Sizes.learn(scores.numpy(), worth.numpy(), sure[0].numpy())
+        heads = [head_outputs(each, rows, scores, data.k) for each in asked]
+        agreed = torch.stack([_by_head(data.likelihood.agreement, each, rows.target) for each in heads])
+        told = _by_head(data.likelihood.log_likelihood, heads[0], rows.target).numpy()
+    worth = agreed.mean(dim=0).numpy() + SURENESS * told
+    by_q = seen_by_q(heads[0].numpy(), data.likelihood) if q.networks else None
+    return Sizes.learn(scores.numpy(), worth, told, by_q)
 
 
 def _affordable(q: Q, rows: int, questions: int) -> tuple[Sequence[Q], int]:
@@ -178,14 +186,7 @@ def _affordable(q: Q, rows: int, questions: int) -> tuple[Sequence[Q], int]:
     return q.parts, affordable
 
 
-def _said(q: Q, rows: Rows, scores: Tensor, k: int) -> Tensor:
-    """(2, n, k + 1) whether q gives the model's answer from the first 0 .. k features of each row's ranking,
-    and how surely: log q(y | x_S)."""
-    order, selectable = torch.from_numpy(best(scores.numpy(), k)), scores > -torch.inf
-    agreed, sure = [], []
-    for size in range(k + 1):
-        mask = torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable
-        outputs = q.outputs(rows, mask.to(rows.x.device))
-        agreed.append(q.likelihood.agreement(outputs, rows.target))
-        sure.append(q.likelihood.log_likelihood(outputs, rows.target))
-    return torch.stack([torch.stack(agreed, dim=1), torch.stack(sure, dim=1)]).cpu().double()
+def _by_head(measure: Callable[[Tensor, Tensor], Tensor], heads: Tensor, target: Tensor) -> Tensor:
+    """(n, k + 1) that measure of outputs (n, k + 1, outputs) and the rows' targets."""
+    target = target.to(heads.device)
+    return torch.stack([measure(heads[:, size], target) for size in range(heads.shape[1])], dim=1).double()
