@@ -138,7 +138,7 @@ def test_the_command_line_tells_answers_from_columns_or_the_model(
     user.run("explain", "told.l2x", "train.csv", "--model", "coined:model", "-q", "-o", "by_model.csv")
     assert Path("by_column.csv").read_text() == Path("by_model.csv").read_text()
     shown = user.run(
-        "explain", "told.l2x", "answered.csv", "--answers", "p0,p1", "--share", "0.9", "--head", 3
+        "explain", "told.l2x", "answered.csv", "--answers", "p0,p1", "--keep", "0.9", "--head", 3
     ).stdout
     assert "p0" not in shown
     assert "Cannot read answers from" in user.fails("explain", "told.l2x", "train.csv", "--answers", "p0,p9")

@@ -24,7 +24,7 @@ from l2x.files.tables import Table
 @pytest.mark.parametrize("source", ["test.csv", "test.parquet"])
 @pytest.mark.parametrize("target", ["out.csv", "out.parquet"])
 def test_any_table_into_any_table(folder: Folder, source: str, target: str) -> None:
-    result = folder.run("explain", "tree.l2x", source, "-o", target, "--keep", "id", "--batch-rows", 33)
+    result = folder.run("explain", "tree.l2x", source, "-o", target, "--copy", "id", "--batch-rows", 33)
     assert "note: columns that the explainer does not know are ignored: label" in result.stderr
     assert "out" in result.stdout
     assert "200 rows" in result.stdout
@@ -131,8 +131,9 @@ ERRORS: dict[str, tuple[list[object], str]] = {
     "no rows": (["explain", "tree.l2x", "header.csv", "-o", "out.csv"], "has no rows"),
     "no rows to show": (["explain", "tree.l2x", "header.csv"], "has no rows"),
     "empty file": (["explain", "tree.l2x", "empty.csv", "-o", "out.csv"], "Empty CSV"),
-    "keep a stranger": ([*EXPLAIN, "--keep", "z"], "Cannot keep 'z': the columns of 'test.csv' are id, a"),
-    "keep a share": ([*EXPLAIN, "--keep", "0.95"], "in Python: --share 0.95"),
+    "copy a stranger": ([*EXPLAIN, "--copy", "z"], "Cannot copy 'z': the columns of 'test.csv' are id, a"),
+    "keep a column": ([*EXPLAIN, "--keep", "id"], "To copy a column into the output: --copy."),
+    "keep too much": ([*EXPLAIN, "--keep", "95"], "--keep is 95; expected the share of the information"),
     "a column of texts": ([*EXPLAIN, "--column", "id"], "column is 'id', but this explainer reads 5 columns"),
 }
 

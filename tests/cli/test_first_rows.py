@@ -15,7 +15,7 @@ PLAN = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, p
 
 
 def test_selected_columns_with_their_values(folder: Folder) -> None:
-    lines = folder.run("explain", "tree.l2x", "test.csv", "--keep", "id", "--head", 3).stdout.splitlines()
+    lines = folder.run("explain", "tree.l2x", "test.csv", "--copy", "id", "--head", 3).stdout.splitlines()
     assert len(lines) == 4
     assert lines[0].split() == ["row", "id", "1.", "2."]
     first = expected()["feature_1"][0]
@@ -55,7 +55,7 @@ def test_texts_around_their_key_words(folder: Folder) -> None:
     view = l2x.Words(length=5)
     l2x.Explainer(model, k=2, features=view, training=PLAN).fit(texts).save("words.l2x")
     pd.DataFrame({"id": range(60), "text": texts}).to_csv("texts.csv", index=False)
-    lines = folder.run("explain", "words.l2x", "texts.csv", "--keep", "id", "--head", 3).stdout.splitlines()
+    lines = folder.run("explain", "words.l2x", "texts.csv", "--copy", "id", "--head", 3).stdout.splitlines()
     assert lines[0].split() == ["row", "id", "text"]
     names = l2x.load("words.l2x").explain(texts[:3]).names
     for line, text, selected in zip(lines[1:], texts, names, strict=False):

@@ -172,9 +172,9 @@ def test_a_word_where_numbers_stood_names_the_file(tmp_path: Path, monkeypatch: 
 
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     table = write(pd.DataFrame({"a": [1.0], "b": [2.0]}).set_index("b"), tmp_path / "t.parquet")
-    table.require(["a", "b"], "keep")  # an index can be copied, too
-    with pytest.raises(InputError, match=r"Cannot keep 'z': the columns of '.*t\.parquet' are a, b\.$"):
-        table.require(["a", "z"], "keep")
+    table.require(["a", "b"], "copy")  # an index can be copied, too
+    with pytest.raises(InputError, match=r"Cannot copy 'z': the columns of '.*t\.parquet' are a, b\.$"):
+        table.require(["a", "z"], "copy")
 
 
 def test_the_column_of_texts(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def folder(fitted: l2x.Explainer, tmp_path_factory: pytest.TempPathFactory) -> P
         part.to_parquet(path / "rows" / f"{i}.parquet", index=False)
     frame.to_parquet(path / "rows.parquet", index=False)
     fitted.save(path / "e.l2x")
-    explain = BatchExplainer(fitted, NAMES, keep=["id"], k=2)
+    explain = BatchExplainer(fitted, NAMES, copy=["id"], k=2)
     explain_table(explain, Table(path / "rows.parquet"), path / "local.parquet")
     return path
 
@@ -83,19 +83,31 @@ def folder(fitted: l2x.Explainer, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.mark.slow
 def test_a_cluster_of_two_nodes_says_the_same_row_for_row(cluster: Any, folder: Path) -> None:
     expected = pd.read_parquet(folder / "local.parquet")
-    command = ["explain", folder / "e.l2x", folder / "rows", "--keep", "id", "--k", 2, "-q"]
+    command = ["explain", folder / "e.l2x", folder / "rows", "--copy", "id", "--k", 2, "-q"]
     command += ["--batch-rows", 700, "--engine", "ray", "-o", folder / "one.parquet"]
     done = CliRunner().invoke(app, [str(part) for part in command])
     assert done.exit_code == 0, (done.output, done.exception)
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "one.parquet"), expected)
     rows = engine.read_parquet(folder / "rows", progress=False)
-    engine.write(engine.explain(rows, folder / "e.l2x", keep=["id"], k=2), folder / "many")
+    engine.write(engine.explain(rows, folder / "e.l2x", copy=["id"], k=2), folder / "many")
     parts = sorted((folder / "many").glob("*.parquet"))
     assert parts  # how many, Ray decides
     many = pa.concat_tables(pa.parquet.read_table(part) for part in parts).to_pandas()
     # Which file holds which rows is Ray's affair.
     pd.testing.assert_frame_equal(many.sort_values("id", ignore_index=True), expected)
     assert len({node["NodeID"] for node in cluster.nodes()}) == 2
+
+
+@pytest.mark.slow
+def test_as_many_features_as_a_row_needs(cluster: Any, folder: Path) -> None:
+    rows = engine.read_parquet(folder / "rows", progress=False)
+    kept = engine.explain(rows, folder / "e.l2x", copy=["id"], k=3, keep=0.8)
+    engine.write(kept, folder / "kept.parquet")
+    X = pd.read_parquet(folder / "rows.parquet")
+    expected = l2x.load(folder / "e.l2x").explain(X[NAMES], k=3, keep=0.8).sizes
+    assert expected is not None
+    features = pd.read_parquet(folder / "kept.parquet").sort_values("id").filter(like="feature_")
+    assert features.notna().sum(axis=1).tolist() == expected.tolist()
 
 
 class KilledOnce:
@@ -113,7 +125,7 @@ class KilledOnce:
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_costs_nothing(cluster: Any, folder: Path) -> None:
-    run = BatchExplainer(l2x.load(folder / "e.l2x"), NAMES, keep=["id"], k=2)
+    run = BatchExplainer(l2x.load(folder / "e.l2x"), NAMES, copy=["id"], k=2)
     rows = engine.read_parquet(folder / "rows", progress=False)
     explained = engine.mapped(rows, KilledOnce(run, folder / "killed"), actors=2, batch_rows=700)
     engine.write(explained, folder / "killed.parquet")
@@ -173,7 +185,7 @@ def test_object_storage(cluster: Any, folder: Path, bucket: str) -> None:
         with filesystem.open_output_stream(f"bucket/rows/{part.name}") as out:
             out.write(part.read_bytes())
     rows = engine.read_parquet(f"s3://test:test@bucket/rows{bucket}", progress=False)
-    explained = engine.explain(rows, folder / "e.l2x", keep=["id"], k=2)
+    explained = engine.explain(rows, folder / "e.l2x", copy=["id"], k=2)
     engine.write(explained, f"s3://test:test@bucket/why{bucket}")
     found = pa.parquet.read_table("bucket/why", filesystem=filesystem).to_pandas().sort_values("id")
     expected = pd.read_parquet(folder / "local.parquet")

@@ -37,7 +37,7 @@ def test_an_interrupted_run_resumes_where_it_stopped(
     frame.to_parquet(tmp_path / "in.parquet", row_group_size=130)
     frame.to_csv(tmp_path / "in.csv", index=False)
     out, parts = tmp_path / target, tmp_path / f"{target}.parts"
-    explain = BatchExplainer(fitted, NAMES, keep=["x4"], k=2)
+    explain = BatchExplainer(fitted, NAMES, copy=["x4"], k=2)
     out.write_text("what was there before")
 
     def stop_at(limit: int) -> list[int]:

@@ -82,7 +82,7 @@ def test_a_table_of_texts(of_words: l2x.Explainer, tmp_path: Path, name: str) ->
     assert result["feature_1"].tolist() == whole["feature_1"].tolist()
     assert result["feature_2"].tolist() == whole["feature_2"].tolist()
     with pytest.raises(InputError, match="no column of texts"):
-        match_columns(of_words, table, keep=["text"])
+        match_columns(of_words, table, copy=["text"])
 
 
 @pytest.mark.parametrize("batch_rows", [1, 77, 600, 10_000])
@@ -131,13 +131,13 @@ def test_columns_of_an_explainer_without_names_go_by_position(
     other.to_csv(tmp_path / "in.csv", index=False)
     source = Table(tmp_path / "in.csv")
     assert match_columns(fitted, source, drop=["id"]) == (list("abcde"), [])
-    assert match_columns(fitted, source, keep=["id"]) == (list("abcde"), [])
+    assert match_columns(fitted, source, copy=["id"]) == (list("abcde"), [])
     (batch,) = source.batches(list("abcde"), text=["id"])
-    explained = BatchExplainer(fitted, list("abcde"), keep=["id"])(batch).to_pydict()
+    explained = BatchExplainer(fitted, list("abcde"), copy=["id"])(batch).to_pydict()
     assert explained["feature_1"] == fitted.explain(frame).to_frame()["feature_1"].tolist()
     with pytest.raises(InputError, match=r"5 columns without names.* has 6.*Drop those"):
         match_columns(fitted, source)
-    for name in ("drop", "keep"):
+    for name in ("drop", "copy"):
         with pytest.raises(InputError, match=f"Cannot {name} 'z'"):
             match_columns(fitted, source, **{name: ["z"]})
     with pytest.raises(InputError, match="column is 'a', but this explainer reads 5 columns"):
@@ -147,7 +147,7 @@ def test_columns_of_an_explainer_without_names_go_by_position(
 def test_a_kept_column_may_not_pose_as_a_result(fitted: l2x.Explainer, frame: pd.DataFrame) -> None:
     batch = pa.RecordBatch.from_pandas(frame.assign(score_1=0.0))
     with pytest.raises(InputError, match="'score_1' has the name of a result"):
-        BatchExplainer(fitted, NAMES, keep=["score_1"])(batch)
+        BatchExplainer(fitted, NAMES, copy=["score_1"])(batch)
 
 
 @pytest.mark.parametrize("groups", [{}, {"when": ["time", "day"]}])

@@ -50,7 +50,7 @@ def table_of(kind: str) -> tuple[pa.Table, Any]:
 def test_the_stream_is_what_explain_says(client: TestClient, kind: str) -> None:
     table, X = table_of(kind)
     answer = post(
-        client, kind, stream(table.append_column("id", pa.array(range(len(table))))), "?keep=id&k=2"
+        client, kind, stream(table.append_column("id", pa.array(range(len(table))))), "?copy=id&k=2"
     )
     assert answer.status_code == 200, answer.text
     found = pa.ipc.open_stream(answer.content).read_all()

@@ -41,10 +41,10 @@ Output = Annotated[
         "look at the first rows. With --engine ray also a folder or an address, for many .parquet files.",
     ),
 ]
-Keep = Annotated[
+Copy = Annotated[
     list[str] | None,
     typer.Option(
-        "--keep", metavar="COLUMN", help="Copy this column, such as an id, into OUT; repeat for more."
+        "--copy", metavar="COLUMN", help="Copy this column, such as an id, into OUT; repeat for more."
     ),
 ]
 Answers = Annotated[
@@ -59,10 +59,11 @@ AskedModel = Annotated[
     str | None,
     typer.Option("--model", metavar="MODEL", help="Ask this model for its answers instead, once per row."),
 ]
-Share = Annotated[
-    float | None,
+Keep = Annotated[
+    str | None,
     typer.Option(
-        help="As many features as a row needs, k at most: keep this share of the information, 0.95."
+        metavar="SHARE",
+        help="As many features as a row needs, k at most: keep this share of the information, 0.95.",
     ),
 ]
 Head = Annotated[int, typer.Option(min=1, help="Without -o: how many rows to show.")]
@@ -80,11 +81,11 @@ def explain(
     output: Output = None,
     k: OtherK = None,
     keep: Keep = None,
+    copy: Copy = None,
     drop: Drop = None,
     column: Column = None,
     answers: Answers = None,
     model: AskedModel = None,
-    share: Share = None,
     head: Head = 10,
     batch_rows: BatchRows = None,
     workers: Workers = None,
@@ -94,13 +95,13 @@ def explain(
 ) -> None:
     """Explain every row of DATA. The model is not needed; a file of any size streams through.
 
-    OUT has the kept columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
+    OUT has the copied columns, then feature_1 .. feature_k (best first) and score_1 .. score_k. It appears
     when it is complete; until then OUT.parts keeps the rows done, and the same command resumes from there.
     Columns are matched by name; columns that the explainer does not know are ignored.
 
     For texts, feature_1 .. feature_k are the words or sentences themselves.
 
-    Example:  `l2x explain churn.l2x customers.parquet --keep id -o why.parquet`
+    Example:  `l2x explain churn.l2x customers.parquet --copy id -o why.parquet`
 
     A cluster:  `l2x explain churn.l2x s3://bucket/customers -o s3://bucket/why --engine ray --address auto`
 
@@ -110,11 +111,12 @@ def explain(
     from l2x.errors import InputError
     from l2x.files.pipes import opened
 
+    share = _share(keep)
     if engine is Engine.ray:
-        if output is None or answers or model or share is not None:
-            raise InputError("--engine ray needs -o, and takes no --answers, --model and --share.")
-        options = {"keep": keep or [], "drop": drop or [], "column": column, "k": k, "actors": workers}
-        options |= {} if batch_rows is None else {"batch_rows": batch_rows}
+        if output is None or answers or model:
+            raise InputError("--engine ray needs -o, and takes no --answers and --model.")
+        options = {"copy": copy or [], "drop": drop or [], "column": column, "k": k, "keep": share}
+        options |= {"actors": workers} | ({} if batch_rows is None else {"batch_rows": batch_rows})
         _explain_with_ray(file, data, output, options, address=address, quiet=quiet)
         return
     source, target = Path(data), None if output is None else Path(output)
@@ -122,8 +124,8 @@ def explain(
     given = [name for name in (answers or "").split(",") if name]
     _check_answers(explainer, given, model)
     with opened(source) as (table, as_lines):
-        keep = list(dict.fromkeys(keep or []))
-        batches = _batches(explainer, table, k, keep, drop or [], column, given, share, quiet=quiet)
+        copy = list(dict.fromkeys(copy or []))
+        batches = _batches(explainer, table, k, copy, drop or [], column, given, share, quiet=quiet)
         workers = 1 if model is not None else workers  # it may not bear two questions at a time
         if target is None:
             show_first(batches, table, head)
@@ -151,43 +153,43 @@ def _batches(
     explainer: Explainer,
     table: Table,
     k: int | None,
-    keep: list[str],
+    copy: list[str],
     drop: list[str],
     column: str | None,
     answers: list[str],
-    share: float | None,
+    keep: float | None,
     *,
     quiet: bool,
 ) -> BatchExplainer:
     """What is asked of each batch of the table; whatever can be wrong with it is found here."""
-    from l2x.errors import InputError
     from l2x.features.view import checked_k
     from l2x.scale.stream import BatchExplainer, match_columns
 
     table.require(answers, "read answers from")
-    if share is not None and not 0 < share <= 1:
-        raise InputError(
-            f"--share is {share:g}; expected the share of the information to keep, such as 0.95."
-        )
-    for name in keep:
-        if name not in table.columns and _is_share(name):
-            raise InputError(
-                "--keep names columns that go into the output; to keep that share of the information, as "
-                f"explain(X, keep={name}) does in Python: --share {name}."
-            )
-    beside = list(dict.fromkeys([*keep, *answers]))
-    columns, ignored = match_columns(explainer, table, drop=drop, keep=beside, column=column)
+    beside = list(dict.fromkeys([*copy, *answers]))
+    columns, ignored = match_columns(explainer, table, drop=drop, copy=beside, column=column)
     k = checked_k(explainer.features_, explainer.k if k is None else k)
     if not quiet:
         note_ignored(ignored, "the explainer")
-    return BatchExplainer(explainer, columns, keep=keep, k=k, answers=answers, share=share)
+    return BatchExplainer(explainer, columns, copy=copy, k=k, answers=answers, keep=keep)
 
 
-def _is_share(text: str) -> bool:
+def _share(keep: str | None) -> float | None:
+    """The share of the information to keep; up to 0.1.0 --keep named columns to copy."""
+    from l2x.errors import InputError
+
+    if keep is None:
+        return None
     try:
-        return 0 < float(text) <= 1
+        share = float(keep)
     except ValueError:
-        return False
+        share = 0.0
+    if not 0 < share <= 1:
+        raise InputError(
+            f"--keep is {keep}; expected the share of the information to keep, such as 0.95. "
+            "To copy a column into the output: --copy."
+        )
+    return share
 
 
 def _check_output(output: Path, inputs: dict[str, Path]) -> None:

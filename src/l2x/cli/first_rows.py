@@ -31,11 +31,11 @@ def show_first(explain: BatchExplainer, table: Table, head: int) -> None:
         shown = _cells(explain, batch)
         titles = [f"{rank + 1}." for rank in range(len(shown[0]))]
     grid = Grid(box=None, header_style="bold", pad_edge=False)
-    for title in ["row", *explain.keep, *titles]:
+    for title in ["row", *explain.copy, *titles]:
         grid.add_column(title, overflow="fold")
     for i, row in enumerate(batch.to_pylist()):
-        kept = [Text(str(row[name])) for name in explain.keep]  # not str: cells may look like markup
-        grid.add_row(str(i), *kept, *shown[i])
+        copied = [Text(str(row[name])) for name in explain.copy]  # not str: cells may look like markup
+        grid.add_row(str(i), *copied, *shown[i])
     console.print(grid)
 
 

@@ -184,17 +184,17 @@ def view_batches(
     view: View,
     columns: Sequence[str],
     *,
-    keep: Sequence[str] = (),
+    copy: Sequence[str] = (),
     batch_rows: int | None = None,
     skip: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """`Table.batches` of the columns as `view`, fitted or not, reads them; those in `keep` are copied."""
+    """`Table.batches` of the columns as `view`, fitted or not, reads them; those in `copy` are copied."""
     reading = reading_of(view)
     if reading.one_text:  # a text stays as it is, even if it looks like a number
-        return table.batches((), text=[*columns, *keep], batch_rows=batch_rows or TEXT_ROWS, skip=skip)
+        return table.batches((), text=[*columns, *copy], batch_rows=batch_rows or TEXT_ROWS, skip=skip)
     # In a CSV, categories that are texts to the view may look like numbers, times or booleans.
     known = {columns[position]: categories for position, categories in reading.categories.items()}
-    return table.batches(columns, text=keep, categories=known, batch_rows=batch_rows, skip=skip)
+    return table.batches(columns, text=copy, categories=known, batch_rows=batch_rows, skip=skip)
 
 
 def read_training_rows(

@@ -62,20 +62,21 @@ def explain(
     dataset: Any,
     path: str | Path,
     *,
-    keep: Sequence[str] = (),
+    copy: Sequence[str] = (),
     drop: Sequence[str] = (),
     column: str | None = None,
     k: int | None = None,
+    keep: float | None = None,
     actors: int | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Any:
-    """A Ray dataset of explanations: kept columns, feature_1 .. feature_k, score_1 .. score_k.
+    """A Ray dataset of explanations: copied columns, feature_1 .. feature_k, score_1 .. score_k.
 
     Parameters
     ----------
     dataset : a Ray dataset of rows, such as `ray.data.read_parquet(...)`
     path : of the saved explainer; it is read here, and travels to the actors
-    keep, drop, column, k : as for `l2x explain`
+    copy, drop, column, k, keep : as for `l2x explain`
     actors : workers that explain, at most; by default as the cluster has room
     batch_rows : rows that an actor takes at a time
     """
@@ -83,8 +84,8 @@ def explain(
     if explainer.sees_answer:
         raise InputError("This explainer reads the model's answers, too: it cannot be used with Ray.")
     table = _described(dataset)
-    columns, _ = match_columns(explainer, table, drop=drop, keep=keep, column=column)
-    run = BatchExplainer(explainer, columns, keep=list(keep), k=k)
+    columns, _ = match_columns(explainer, table, drop=drop, copy=copy, column=column)
+    run = BatchExplainer(explainer, columns, copy=list(copy), k=k, keep=keep)
     return mapped(dataset, run, actors=actors, batch_rows=batch_rows)
 
 
@@ -103,7 +104,7 @@ def label(
 
 def write(dataset: Any, target: str | Path) -> None:
     """A .parquet or .csv file on this machine, whose rows pass through here; or Parquet files in a folder or
-    at an address, which the nodes write, each when it is ready: keep an id to sort by."""
+    at an address, which the nodes write, each when it is ready: copy an id to sort by."""
     if "://" not in str(target) and Path(target).suffix:
         with table_writer(Path(target)) as write_batch:
             for batch in _batches(dataset):

@@ -40,25 +40,25 @@ MOST_WORKERS = 8
 
 @dataclass(frozen=True)
 class BatchExplainer:
-    """One batch of rows in, one batch of explanations out: kept columns, feature_1 .. k, score_1 .. k.
+    """One batch of rows in, one batch of explanations out: copied columns, feature_1 .. k, score_1 .. k.
 
     Attributes
     ----------
     columns : the table's columns that are the features, in the explainer's order: see `match_columns`
-    keep : columns that are copied, such as an id
+    copy : columns that are copied, such as an id
     k : how many features; None for the explainer's own k
     answers : columns that hold the model's answers, for an explainer that is told them; without any, its
         model is asked
-    share : keep as many of the k features as hold this share of the information
+    keep : as many of the k features as a row needs, for this share of the information
     encoded : names of features as dictionaries; False as texts, for readers that know no dictionaries (Spark)
     """
 
     explainer: Explainer
     columns: Sequence[str]
-    keep: Sequence[str] = ()
+    copy: Sequence[str] = ()
     k: int | None = None
     answers: Sequence[str] = ()
-    share: float | None = None
+    keep: float | None = None
     encoded: bool = True
 
     @property
@@ -71,8 +71,8 @@ class BatchExplainer:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of `table` after the first `skip`, in file order, as `__call__` takes them."""
         view = self.explainer.features_
-        beside = list(dict.fromkeys([*self.keep, *self.answers]))
-        return view_batches(table, view, self.columns, keep=beside, batch_rows=batch_rows, skip=skip)
+        beside = list(dict.fromkeys([*self.copy, *self.answers]))
+        return view_batches(table, view, self.columns, copy=beside, batch_rows=batch_rows, skip=skip)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         result, unseen = self.explained(batch)
@@ -85,10 +85,10 @@ class BatchExplainer:
         selected = arrow_columns(explanation)
         if not self.encoded:
             selected = {name: _plain(cells) for name, cells in selected.items()}
-        kept = {name: batch.column(name) for name in self.keep}
-        if clash := [name for name in kept if name in selected]:
-            raise InputError(f"The kept column '{clash[0]}' has the name of a result; rename it first.")
-        return pa.RecordBatch.from_pydict(kept | selected), explanation.unseen
+        copied = {name: batch.column(name) for name in self.copy}
+        if clash := [name for name in copied if name in selected]:
+            raise InputError(f"The copied column '{clash[0]}' has the name of a result; rename it first.")
+        return pa.RecordBatch.from_pydict(copied | selected), explanation.unseen
 
     def explanation(self, batch: pa.RecordBatch) -> Explanation:
         """What is explained of a batch."""
@@ -96,7 +96,7 @@ class BatchExplainer:
         answers = batch.select(list(self.answers)).to_pandas() if self.answers else None
         if self._asks_model and not self.reading.one_text:
             rows = rows.to_pandas(ignore_metadata=True)  # as `fit` gave them to the model
-        return self.explainer.explain_quietly(rows, k=self.k, answers=answers, keep=self.share)
+        return self.explainer.explain_quietly(rows, k=self.k, answers=answers, keep=self.keep)
 
     @property
     def _asks_model(self) -> bool:
@@ -111,10 +111,10 @@ class BatchExplainer:
             "bytes": status.st_size,
             "changed": status.st_mtime_ns,
             "columns": list(self.columns),
-            "keep": list(self.keep),
+            "copy": list(self.copy),
             "k": self.k,
             "answers": list(self.answers),
-            "share": self.share,
+            "keep": self.keep,
             "model": as_black_box(self.explainer.model).name if self._asks_model else None,
         }
 
@@ -242,19 +242,19 @@ def match_columns(
     table: Table,
     *,
     drop: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    copy: Sequence[str] = (),
     column: str | None = None,
 ) -> tuple[list[str], list[str]]:
     """The table's columns that are the explainer's features, in its order; and those that are ignored.
 
     Columns are found by name; by position if the explainer was fitted on an array, which has no names. An
-    explainer of texts reads one column: `column`, or the only one of texts that is neither dropped nor kept.
+    explainer of texts reads one column: `column`, or the only one of texts, but for those dropped or copied.
     """
     table.require(drop, "drop")
-    table.require(keep, "keep")
+    table.require(copy, "copy")
     reading = reading_of(explainer.features_)
     if reading.columns is None:  # one column of texts
-        return [text_column(table, column, others=[*drop, *keep])], []
+        return [text_column(table, column, others=[*drop, *copy])], []
     if column is not None:
         raise InputError(
             f"column is '{column}', but this explainer reads {len(reading.columns)} columns, not a text."
@@ -262,7 +262,7 @@ def match_columns(
     offered = [name for name in table.columns if name not in drop]
     missing = [name for name in reading.columns if name not in offered]
     if missing and not reading.named:
-        rest = [name for name in offered if name not in keep]
+        rest = [name for name in offered if name not in copy]
         if len(rest) != len(reading.columns):
             raise InputError(
                 f"The explainer was fitted on {len(reading.columns)} columns without names; "
@@ -274,5 +274,5 @@ def match_columns(
             f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
             f"it has {some(offered)}."
         )
-    ignored = [name for name in offered if name not in reading.columns and name not in keep]
+    ignored = [name for name in offered if name not in reading.columns and name not in copy]
     return list(reading.columns), ignored

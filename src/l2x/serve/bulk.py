@@ -59,7 +59,7 @@ def bulk_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> A
         name: str,
         request: Request,
         k: Annotated[int | None, Query(ge=1)] = None,
-        keep: Annotated[list[str], Query(description="columns to copy, such as an id")] = [],  # noqa: B006
+        copy: Annotated[list[str], Query(description="columns to copy, such as an id")] = [],  # noqa: B006
     ) -> Response:
         nonlocal free
         served = catalogue[name].served
@@ -70,7 +70,7 @@ def bulk_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> A
         results = tempfile.SpooledTemporaryFile(max_size=BUFFER)  # noqa: SIM115 - closed by the response
         inlet = Inlet(asyncio.get_running_loop())
         work = asyncio.ensure_future(
-            asyncio.to_thread(explain_stream, served, inlet, results, size, list(keep))
+            asyncio.to_thread(explain_stream, served, inlet, results, size, list(copy))
         )
         try:
             await _feed(request, inlet, work, settings)
@@ -171,18 +171,18 @@ class Inlet(io.RawIOBase):
         self._loop.call_soon_threadsafe(self._space.set)
 
 
-def explain_stream(served: Served, inlet: Inlet, results: IO[bytes], k: int, keep: Sequence[str]) -> int:
+def explain_stream(served: Served, inlet: Inlet, results: IO[bytes], k: int, copy: Sequence[str]) -> int:
     """Explain every batch of a stream into another; the number of rows."""
     rows = 0
     try:
         with pa.ipc.open_stream(pa.PythonFile(inlet, mode="r")) as reader:
-            columns = matching(served.explainer.features_, reader.schema, keep)
+            columns = matching(served.explainer.features_, reader.schema, copy)
             writer = None
             for batch in reader:
                 batch.validate(full=True)
                 for start in range(0, len(batch), ROWS):
                     part = batch.slice(start, ROWS)
-                    result = _explained(served, part, columns, keep, k, first_row=rows)
+                    result = _explained(served, part, columns, copy, k, first_row=rows)
                     writer = writer or pa.ipc.new_stream(results, result.schema)
                     writer.write_batch(result)
                     rows += len(part)
@@ -198,16 +198,16 @@ def explain_stream(served: Served, inlet: Inlet, results: IO[bytes], k: int, kee
     return rows
 
 
-def matching(view: View, schema: pa.Schema, keep: Sequence[str]) -> list[str]:
+def matching(view: View, schema: pa.Schema, copy: Sequence[str]) -> list[str]:
     """The stream's columns that the view reads, in its order: by name, or by position where it knows none."""
     names = list(schema.names)
-    for name in keep:
+    for name in copy:
         if names.count(name) != 1:
-            raise InputError(f"There is no column '{name}' to keep; the stream has {some(names)}.")
-    rest = [name for name in names if name not in keep]
+            raise InputError(f"There is no column '{name}' to copy; the stream has {some(names)}.")
+    rest = [name for name in names if name not in copy]
     if kind_of(view) == "image" or (reading := reading_of(view)).one_text:
         if len(rest) != 1:
-            raise InputError(f"Expected one column besides those to keep; the stream has {some(rest)}.")
+            raise InputError(f"Expected one column besides those to copy; the stream has {some(rest)}.")
         return rest
     assert reading.columns is not None
     missing = [name for name in reading.columns if name not in names]
@@ -224,7 +224,7 @@ def _explained(
     served: Served,
     batch: pa.RecordBatch,
     columns: Sequence[str],
-    keep: Sequence[str],
+    copy: Sequence[str],
     k: int,
     *,
     first_row: int,
@@ -240,10 +240,10 @@ def _explained(
     if answers is not None:
         flat = pa.array(answers.ravel())
         found["answer"] = pa.FixedSizeListArray.from_arrays(flat, answers.shape[1])
-    kept = {name: batch.column(name) for name in keep}
-    if clash := [name for name in kept if name in found]:
-        raise InputError(f"The kept column '{clash[0]}' has the name of a result; rename it first.")
-    return pa.RecordBatch.from_pydict(kept | found)
+    copied = {name: batch.column(name) for name in copy}
+    if clash := [name for name in copied if name in found]:
+        raise InputError(f"The copied column '{clash[0]}' has the name of a result; rename it first.")
+    return pa.RecordBatch.from_pydict(copied | found)
 
 
 def _inputs(view: View, batch: pa.RecordBatch, columns: Sequence[str]) -> Any:
