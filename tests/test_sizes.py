@@ -121,12 +121,12 @@ def test_q_is_asked_where_that_takes_fewer_features() -> None:
     by_scores, by_q = Sizes.learn(scores, worth, worth), Sizes.learn(scores, worth, worth, seen)
     assert by_scores.asking == 0
     assert by_scores.by_q is None
-    assert by_q.asking == len(by_q.shares)
+    assert by_q.asking == len(by_q.shares) - 1
     explanation = l2x.Explanation(scores, 3, list("abcd"))
-    kept = by_q.shortened(explanation, 0.999, ask=lambda: seen).sizes
+    kept = by_q.shortened(explanation, 0.995, ask=lambda: seen).sizes
     assert kept is not None
-    assert np.array_equal(kept, kinds + 1)
-    alone = by_scores.shortened(explanation, 0.999, ask=lambda: pytest.fail("q was asked")).sizes
+    assert (kept == kinds + 1).mean() > 0.98  # one row in two hundred may have less than it needs
+    alone = by_scores.shortened(explanation, 0.995, ask=lambda: pytest.fail("q was asked")).sizes
     assert alone is not None
     assert alone.mean() > 1.9
 

@@ -242,7 +242,7 @@ def _sizes(settings: dict[str, Any], tensors: dict[str, Array], likelihood: Like
     saved, k = settings["sizes"], settings["k"]
     shares, prices, least = (tuple(map(float, saved[name])) for name in ("shares", "prices", "least"))
     asking = int(saved["asking"])
-    if not len(shares) == len(prices) == len(least) >= asking >= 0:
+    if not len(shares) == len(prices) == len(least) > asking >= 0:
         raise ArtifactError(
             f"The file holds {len(prices)} prices and {len(least)} leasts of {len(shares)} shares."
         )

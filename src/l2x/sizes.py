@@ -5,7 +5,8 @@ is common to all rows, is largest, and no fewer features than a common least. Wh
 share of the information, E[log q(Y | X_S)], with the fewest features, is found on the held-out rows.
 
 What features add is expected by the scores and by q's own word on the first 0 .. k features of the ranking;
-or, for shares near one, where that takes fewer features, by the scores alone.
+or, for shares near one, where that takes fewer features, by the scores alone. q's word alone would keep what
+is not relevant: a few values that happen to convince it, or not.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Sizes:
         fewest features of a row
     by_scores : what features add, expected by the scores alone
     by_q : the same, by q's word too; None where q is the model
-    asking : for this many of the shares, the first ones, q is asked; a row keeps no fewer features for the
-        others than for the last of these
+    asking : for this many of the shares, the first ones, q is asked. A row keeps no fewer features for the
+        others than for the last of these, and by q's word no more than by its scores for the largest share
     """
 
     shares: tuple[float, ...]
@@ -76,12 +77,12 @@ class Sizes:
         sizes = np.minimum((scores > -np.inf).sum(axis=1), k)
         if len(scores) and known < len(self.prices):
             seen = _in_scores(scores, self.k)
-            wanted = np.ones(len(scores), dtype=np.int64)
-            if self.by_q is not None and self.asking:
-                by_q = self.by_q.expected(np.concatenate([seen, ask()], axis=1))
-                wanted = self._at(min(known, self.asking - 1), by_q[:, :k])
-            if known >= self.asking:
-                wanted = np.maximum(wanted, self._at(known, self.by_scores.expected(seen)[:, :k]))
+            added = self.by_scores.expected(seen)[:, :k]
+            wanted = self._at(known, added)
+            if self.by_q is not None:
+                added_q = self.by_q.expected(np.concatenate([seen, ask()], axis=1))[:, :k]
+                by_q = np.minimum(self._at(min(known, self.asking - 1), added_q), self._at(-1, added))
+                wanted = by_q if known < self.asking else np.maximum(wanted, by_q)
             sizes = np.minimum(wanted, sizes)
         return replace(explanation, sizes=sizes)
 
@@ -106,9 +107,9 @@ class Sizes:
             return without
         seen = np.concatenate([seen, by_q], axis=1)
         together = Gains.learn(seen, added)
-        prices_q, least_q, sizes_q = _cheapest(together.expected(seen), told, selectable)
+        prices_q, least_q, sizes_q = _cheapest(together.expected(seen), told, selectable=sizes[-1])
         features = [sizes.sum()]
-        for asking in range(1, len(SHARES) + 1):
+        for asking in range(1, len(SHARES)):
             others = np.maximum(sizes[asking:], sizes_q[asking - 1])
             features.append(sizes_q[:asking].sum() + others.sum())
         asking = int(np.argmin(features))
