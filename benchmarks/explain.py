@@ -3,7 +3,8 @@
     python benchmarks/explain.py [--threads N] [--rows 100000] [--write]
 
 Of an array of numbers (goals: .85 of the rows per second, at most 2 times the latency of one row), and beside
-it of a pandas frame with as many numbers as categories. Every figure is a ratio of two times from the same
+it of a pandas frame with as many numbers as categories. Also how much longer `keep=` takes, which asks q about
+0 .. k features of every row. Every figure is a ratio of two times from the same
 run, the best of alternating repetitions: others on the machine can only make them longer. --write keeps the
 records in results/explain.json.
 """
@@ -102,6 +103,27 @@ def measure(name: str, model: Any, X: Any) -> dict[str, Any]:
     }
 
 
+def keeping(model: Any, X: Any) -> dict[str, Any]:
+    """How long as many features as a row needs take, beside k of them in every row."""
+    explainer = l2x.Explainer(model, k=5, training=l2x.TrainingPlan.quick()).fit(X[:5000])
+    assert explainer.sizes_ is not None
+    assert explainer.sizes_.asking, "q is not asked: nothing to measure"
+    same, kept = alternate(
+        lambda: explainer.explain(X).indices, lambda: explainer.explain(X, keep=0.9).sizes, rounds=10
+    )
+    return {
+        "measure": "array: seconds with keep=0.9, times those without",
+        "value": round(kept / same, 2),
+        "goal": "–",
+        "holds": None,
+        "inputs": "array",
+        "rows": len(X),
+        "k": explainer.k,
+        "kept_rows_per_second": round(len(X) / kept),
+        **measured_here(),
+    }
+
+
 def records(measured: dict[str, Any]) -> list[dict[str, Any]]:
     """The two ratios, and for an array whether they reach their goals."""
     of, goals = measured["inputs"], measured["inputs"] == "array"
@@ -131,14 +153,15 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {PATH.parent.name}/{PATH.name}")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    kept = keeping(*numbers(arguments.rows))
     found = [
         measure("array", *numbers(arguments.rows)),
         measure("frame with categories", *frame(arguments.rows)),
     ]
-    print(json.dumps(found, indent=2))
+    print(json.dumps([*found, kept], indent=2))
     if arguments.write:
         PATH.unlink(missing_ok=True)
-        Records.load(PATH).add(record for measured in found for record in records(measured))
+        Records.load(PATH).add([record for measured in found for record in records(measured)] + [kept])
 
 
 if __name__ == "__main__":

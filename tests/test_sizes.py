@@ -123,10 +123,10 @@ def test_q_is_asked_where_that_takes_fewer_features() -> None:
     assert by_scores.by_q is None
     assert by_q.asking == len(by_q.shares) - 1
     explanation = l2x.Explanation(scores, 3, list("abcd"))
-    kept = by_q.shortened(explanation, 0.995, ask=lambda: seen).sizes
+    kept = by_q.shortened(explanation, 0.995, ask=lambda rows: seen[rows]).sizes
     assert kept is not None
     assert (kept == kinds + 1).mean() > 0.98  # one row in two hundred may have less than it needs
-    alone = by_scores.shortened(explanation, 0.995, ask=lambda: pytest.fail("q was asked")).sizes
+    alone = by_scores.shortened(explanation, 0.995, ask=lambda _: pytest.fail("q was asked")).sizes
     assert alone is not None
     assert alone.mean() > 1.9
 
@@ -150,7 +150,8 @@ def test_rows_lose_nothing_where_q_is_no_longer_asked() -> None:
     seen = np.concatenate([added[:, :2], rng.normal(size=(2000, 1))], axis=1)
     learned = Sizes.learn(scores, worth, worth, seen)
     explanation = l2x.Explanation(scores, 3, list("abcde"))
-    sizes = np.stack([learned.shortened(explanation, keep, lambda: seen).sizes for keep in learned.shares])
+    kept = [learned.shortened(explanation, keep, lambda rows: seen[rows]) for keep in learned.shares]
+    sizes = np.stack([each.sizes for each in kept])
     assert (np.diff(sizes, axis=0) >= 0).all()
     told = worth[np.arange(2000), sizes].mean(axis=1)
     assert (told >= np.array(learned.shares) * worth[:, 3].mean() - 1e-9).all()

@@ -332,9 +332,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self.sizes_.shortened(explanation, keep, ask=partial(self._seen_by_q, X, scores))
 
-    def _seen_by_q(self, X: Any, scores: Array) -> Array:
+    def _seen_by_q(self, X: Any, scores: Array, rows: slice) -> Array:
         assert self.sizes_ is not None
-        return seen_by_q(self.q_.heads(X, scores, self.sizes_.k), self.q_.likelihood)
+        heads = self.q_.heads(self.features_.take(X, rows), scores[rows], self.sizes_.k)
+        return seen_by_q(heads, self.q_.likelihood)
 
     def _told(self, X: Any, answers: Any) -> Tensor | None:
         """What the selector reads of the model's answers to X, as the view has checked it."""

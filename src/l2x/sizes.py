@@ -11,8 +11,9 @@ is not relevant: a few values that happen to convince it, or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -62,10 +63,10 @@ class Sizes:
         """Of more features than this nothing is known."""
         return len(self.by_scores.gains)
 
-    def shortened(self, explanation: Explanation, keep: float, ask: Callable[[], Array]) -> Explanation:
+    def shortened(self, explanation: Explanation, keep: float, ask: Callable[[slice], Array]) -> Explanation:
         """The explanation with a size for each row, from 1 to its k.
 
-        ask : gives what q sees in the first 0 .. k features of each row's ranking, `seen_by_q`
+        ask : gives what q sees in the first 0 .. k features of these rows' rankings, `seen_by_q`
         """
         if isinstance(keep, bool) or not isinstance(keep, Real) or not 0 < float(keep) <= 1:
             raise InputError(
@@ -75,16 +76,21 @@ class Sizes:
         known = int(np.searchsorted(self.shares, keep))
         scores, k = explanation.scores, explanation.indices.shape[1]
         sizes = np.minimum((scores > -np.inf).sum(axis=1), k)
-        if len(scores) and known < len(self.prices):
-            seen = _in_scores(scores, self.k)
-            added = self.by_scores.expected(seen)[:, :k]
-            wanted = self._at(known, added)
-            if self.by_q is not None:
-                added_q = self.by_q.expected(np.concatenate([seen, ask()], axis=1))[:, :k]
-                by_q = np.minimum(self._at(min(known, self.asking - 1), added_q), self._at(-1, added))
-                wanted = by_q if known < self.asking else np.maximum(wanted, by_q)
-            sizes = np.minimum(wanted, sizes)
+        if known < len(self.prices):
+            for rows in _some_rows(scores):
+                wanted = self._wanted(scores[rows], known, k, partial(ask, rows))
+                sizes[rows] = np.minimum(wanted, sizes[rows])
         return replace(explanation, sizes=sizes)
+
+    def _wanted(self, scores: Array, share: int, k: int, ask: Callable[[], Array]) -> Array:
+        """(n,) sizes of rows for a known share, k at most."""
+        seen = seen_in_scores(scores, self.k)
+        added = self.by_scores.expected(seen)[:, :k]
+        if self.by_q is None:
+            return self._at(share, added)
+        added_q = self.by_q.expected(np.concatenate([seen, ask()], axis=1))[:, :k]
+        by_q = np.minimum(self._at(min(share, self.asking - 1), added_q), self._at(-1, added))
+        return by_q if share < self.asking else np.maximum(by_q, self._at(share, added))
 
     def _at(self, share: int, added: Array) -> Array:
         """(n,) sizes by the price and the least of that share."""
@@ -99,7 +105,7 @@ class Sizes:
         the fewest features over all shares.
         """
         k, added, selectable = worth.shape[1] - 1, np.diff(worth, axis=1), (scores > -np.inf).sum(axis=1)
-        seen = _in_scores(scores, k)
+        seen = np.concatenate([seen_in_scores(scores[rows], k) for rows in _some_rows(scores)])
         alone = Gains.learn(seen, added)
         prices, least, sizes = _cheapest(alone.expected(seen), told, selectable)
         without = cls(SHARES, tuple(prices), tuple(least), by_scores=alone)
@@ -155,10 +161,9 @@ def best_sizes(added: Array, price: float) -> Array:
     return np.asarray(added.shape[1] - worth[:, ::-1].argmax(axis=1))
 
 
-def _in_scores(scores: Array, k: int) -> Array:
-    """`seen_in_scores`, some rows at a time."""
-    parts = batches(len(scores), max(1, CELLS_AT_ONCE // scores.shape[1]))
-    return np.concatenate([seen_in_scores(scores[rows], k) for rows in parts])
+def _some_rows(scores: Array) -> Iterator[slice]:
+    """As many rows as are looked at together."""
+    return batches(len(scores), max(1, CELLS_AT_ONCE // scores.shape[1]))
 
 
 def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool) -> Sizes | None:
