@@ -3,10 +3,10 @@
     python benchmarks/explain.py [--threads N] [--rows 100000] [--write]
 
 Of an array of numbers (goals: .85 of the rows per second, at most 2 times the latency of one row), and beside
-it of a pandas frame with as many numbers as categories. Also how much longer `keep=` takes, which asks q about
-0 .. k features of every row. Every figure is a ratio of two times from the same
-run, the best of alternating repetitions: others on the machine can only make them longer. --write keeps the
-records in results/explain.json.
+it of a pandas frame with as many numbers as categories. Also how much longer `keep=` takes, which asks q
+about 0 .. k features of every row. Every figure is a ratio of two times from the same run, the best of
+alternating repetitions: others on the machine can only make them longer. --write keeps the records in
+results/explain.json.
 """
 
 from __future__ import annotations
