@@ -215,7 +215,16 @@ def test_forged_files_of_every_format_are_an_error_of_ours(
 
 
 @pytest.mark.parametrize(
-    "sizes", [{"least": ["two"] * 52}, {"prices": []}, {"shares": None}, {"asking": 99}, {"asking": -1}]
+    "sizes",
+    [
+        {"least": ["two"] * 52},
+        {"prices": []},
+        {"shares": None},
+        {"asking": 99},
+        {"asking": -1},
+        {"prices": [float("nan")] * 52},
+        {"shares": [0.9] + [0.5] * 51},
+    ],
 )
 def test_forged_sizes_are_an_error_of_ours(saved: Path, sizes: dict[str, object]) -> None:
     def forge(header: dict[str, Any]) -> None:

@@ -240,21 +240,22 @@ def _rebuild(
 
 def _sizes(settings: dict[str, Any], tensors: dict[str, Array], likelihood: Likelihood, d: int) -> Sizes:
     saved, k = settings["sizes"], settings["k"]
-    shares, prices, least = (tuple(map(float, saved[name])) for name in ("shares", "prices", "least"))
-    asking = int(saved["asking"])
+    shares, prices = (tuple(map(float, saved[name])) for name in ("shares", "prices"))
+    least, asking = tuple(map(int, saved["least"])), int(saved["asking"])
     if not len(shares) == len(prices) == len(least) > asking >= 0:
         raise ArtifactError(
-            f"The file holds {len(prices)} prices and {len(least)} leasts of {len(shares)} shares."
+            f"The file holds {len(prices)} prices and {len(least)} leasts of {len(shares)} shares, {asking} "
+            "of them with q."
         )
+    if not np.isfinite(prices).all() or list(shares) != sorted(shares):
+        raise ArtifactError("The file holds prices that are no numbers, or shares that do not rise.")
     f = seen_in_scores(np.zeros((1, d), dtype=np.float32), k).shape[1]
     by_scores, by_q = _part("sizes", tensors), _part("sizes_q", tensors)
     _check_gains(by_scores, f, k)
     if asking:
         heads = np.zeros((1, k + 1, 1), dtype=np.float32)  # what is seen does not grow with the outputs
         _check_gains(by_q, f + seen_by_q(heads, likelihood).shape[1], k)
-    return Sizes(
-        shares, prices, tuple(map(int, least)), Gains(**by_scores), Gains(**by_q) if asking else None, asking
-    )
+    return Sizes(shares, prices, least, Gains(**by_scores), Gains(**by_q) if asking else None, asking)
 
 
 def _gains(prefix: str, gains: Gains | None) -> dict[str, Array]:
@@ -266,6 +267,8 @@ def _check_gains(arrays: dict[str, Array], f: int, k: int) -> None:
     found = {name: array.shape for name, array in arrays.items()}
     if found != expected:
         raise ArtifactError(f"The file holds sizes of the shapes {found}; expected {expected}.")
+    if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["spread"] <= 0).any():
+        raise ArtifactError("The file holds sizes that are no numbers.")
 
 
 def _check_shapes(

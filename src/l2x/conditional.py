@@ -311,15 +311,12 @@ class FittedQ:
                 parts.append(self.q.outputs(rows, masks).cpu())
         return torch.cat(parts).numpy()
 
-    def heads(self, X: Any, scores: Array, k: int) -> Array:
+    def heads(self, X: Any, scores: Array, k: int) -> Iterator[Array]:
         """The parameters of q for the first 0 .. k features of each row's ranking, (n, k + 1, outputs), of
-        inputs that the view has checked."""
-        with torch.inference_mode():
-            parts = [
-                head_outputs(self.q, rows, torch.from_numpy(scores[part]), k)
-                for part, rows in self._encoded(X)
-            ]
-        return torch.cat(parts).numpy()
+        inputs that the view has checked, some at a time."""
+        for part, rows in self._encoded(X):
+            with torch.inference_mode():
+                yield head_outputs(self.q, rows, torch.from_numpy(scores[part]), k).numpy()
 
     def _encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
         """Checked inputs as the networks read them, some at a time, and which these are."""

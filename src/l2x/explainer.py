@@ -37,7 +37,7 @@ from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
 from l2x.scoring import input_scores
-from l2x.sizes import sizes_of
+from l2x.sizes import TOO_FEW, sizes_of
 from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
@@ -302,8 +302,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             class probabilities (n, classes), or of means; default: the model is asked
         keep : as many features as a row needs, k at most: on average this share of what the k features tell
             is kept, as learned on held-out rows; `explanation.sizes` has their numbers, which are learned up
-            to the explainer's own k. The explainer's own q is asked about 0 .. k features of each row, which
-            takes longer than the selection
+            to the explainer's own k, from a share of 0.5 on; more than 0.999 is all k. The explainer's own q
+            is asked about 0 .. k features of each row, which takes longer than the selection
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
         the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
@@ -327,15 +327,16 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return explanation
         if self.sizes_ is None:
             raise InputError(
-                "This explainer has not learned sizes, for keep=: it was saved by an older l2x, or the model "
-                "could not be asked; fit it again, in that case with more queries=."
+                "This explainer has not learned sizes, for keep=: it was saved by an older l2x, held out "
+                f"fewer than {TOO_FEW} rows, or could ask the model about no more; fit it again, with more "
+                "rows or queries=."
             )
         return self.sizes_.shortened(explanation, keep, ask=partial(self._seen_by_q, X, scores))
 
     def _seen_by_q(self, X: Any, scores: Array, rows: slice) -> Array:
         assert self.sizes_ is not None
-        heads = self.q_.heads(self.features_.take(X, rows), scores[rows], self.sizes_.k)
-        return seen_by_q(heads, self.q_.likelihood)
+        parts = self.q_.heads(self.features_.take(X, rows), scores[rows], self.sizes_.k)
+        return np.concatenate([seen_by_q(heads, self.q_.likelihood) for heads in parts])
 
     def _told(self, X: Any, answers: Any) -> Tensor | None:
         """What the selector reads of the model's answers to X, as the view has checked it."""

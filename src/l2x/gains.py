@@ -19,6 +19,8 @@ from l2x.ranking import best
 # Best scores of a row that are looked at, at most; how strongly what they tell is shrunk to the mean of all
 # rows (measured with 50 to 2,000 rows: docs/method.md); and how far from usual they may be.
 LOOKED_AT, SHRINKAGE, UNUSUAL = 16, 10.0, 4.0
+# Parts of the rows, each of which is expected by what was learned from the others.
+PARTS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,15 @@ class Gains:
         return cls(usual, spread, weights, gains)
 
 
+def cross_fitted(seen: Array, added: Array) -> Array:
+    """(n, k) what features are expected to add by regressions that have not seen the row: what is chosen by
+    these keeps its promise on other rows, too, however few there are."""
+    part, expected = np.arange(len(seen)) % PARTS, np.empty(added.shape)
+    for own in (part == i for i in range(min(PARTS, len(seen)))):
+        expected[own] = Gains.learn(seen[~own], added[~own]).expected(seen[own])
+    return expected
+
+
 def seen_in_scores(scores: Array, k: int) -> Array:
     """(n, f) of each row, how far its best k + 1 scores stand above its mean, that in standard deviations of
     the row, and their logarithms as probabilities; and the squares of all."""
@@ -71,7 +82,8 @@ def seen_in_scores(scores: Array, k: int) -> Array:
 
 def seen_by_q(heads: Array, likelihood: Likelihood) -> Array:
     """(n, f) of q's outputs for the first 0 .. k features of a ranking, (n, k + 1, outputs): how much surer
-    each feature makes q of what it says of all k, and whether it turns q's class to theirs; and squares."""
+    each feature makes q of what it says of all k, and whether it turns q's class to theirs (of means, how
+    much nearer it brings them); and squares."""
     outputs = torch.from_numpy(heads)
     n, sizes, width = outputs.shape
     answer = likelihood.to_targets(outputs[:, -1]).repeat_interleave(sizes, dim=0)

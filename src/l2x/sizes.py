@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,11 +27,11 @@ from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.fitting import selector_scores
 from l2x.foundations.arrays import Array, batches
-from l2x.gains import Gains, seen_by_q, seen_in_scores
+from l2x.gains import Gains, cross_fitted, seen_by_q, seen_in_scores
 
 # Held-out rows that sizes are learned from; with fewer that the model may be asked about, q's word is better
-# than both on these few. Prices and leasts that are tried.
-ROWS, FEWEST, PRICES, LEASTS = 2000, 300, 400, 32
+# than both on these few; and from too few nothing is learned. Prices and leasts that are tried.
+ROWS, FEWEST, TOO_FEW, PRICES, LEASTS = 2000, 300, 20, 400, 32
 # Of an answer its class counts, and a third as much how sure q is: by the class alone, relevant features that
 # seldom change it are kept no sooner than irrelevant ones (docs/method.md).
 SURENESS = 0.3
@@ -64,16 +65,12 @@ class Sizes:
         return len(self.by_scores.gains)
 
     def shortened(self, explanation: Explanation, keep: float, ask: Callable[[slice], Array]) -> Explanation:
-        """The explanation with a size for each row, from 1 to its k.
+        """The explanation with a size for each row, up to its k.
 
         ask : gives what q sees in the first 0 .. k features of these rows' rankings, `seen_by_q`
         """
-        if isinstance(keep, bool) or not isinstance(keep, Real) or not 0 < float(keep) <= 1:
-            raise InputError(
-                f"keep is {keep!r}; expected the share of the information to keep, such as 0.95."
-            )
         # Rather more than asked for than less.
-        known = int(np.searchsorted(self.shares, keep))
+        known = int(np.searchsorted(self.shares, checked_share(keep)))
         scores, k = explanation.scores, explanation.indices.shape[1]
         sizes = np.minimum((scores > -np.inf).sum(axis=1), k)
         if known < len(self.prices):
@@ -104,31 +101,31 @@ class Sizes:
         Shares are of what all k tell more than none. q is asked for as many of them, the first ones, as takes
         the fewest features over all shares.
         """
-        k, added, selectable = worth.shape[1] - 1, np.diff(worth, axis=1), (scores > -np.inf).sum(axis=1)
+        k, added, at_most = worth.shape[1] - 1, np.diff(worth, axis=1), (scores > -np.inf).sum(axis=1)
         seen = np.concatenate([seen_in_scores(scores[rows], k) for rows in _some_rows(scores)])
         alone = Gains.learn(seen, added)
-        prices, least, sizes = _cheapest(alone.expected(seen), told, selectable)
+        prices, least, sizes = _cheapest(cross_fitted(seen, added), told, at_most)
         without = cls(SHARES, tuple(prices), tuple(least), by_scores=alone)
         if by_q is None:
             return without
         seen = np.concatenate([seen, by_q], axis=1)
-        together = Gains.learn(seen, added)
-        prices_q, least_q, sizes_q = _cheapest(together.expected(seen), told, selectable=sizes[-1])
+        prices_q, least_q, sizes_q = _cheapest(cross_fitted(seen, added), told, at_most=sizes[-1])
         features = [sizes.sum()]
-        for asking in range(1, len(SHARES)):
+        for asking in range(1, len(SHARES)):  # the largest share is left to the scores: q's most is theirs
             others = np.maximum(sizes[asking:], sizes_q[asking - 1])
             features.append(sizes_q[:asking].sum() + others.sum())
         asking = int(np.argmin(features))
         if not asking:
             return without
         prices, least = prices_q[:asking] + prices[asking:], least_q[:asking] + least[asking:]
-        return replace(without, prices=tuple(prices), least=tuple(least), by_q=together, asking=asking)
+        by_both = Gains.learn(seen, added)
+        return replace(without, prices=tuple(prices), least=tuple(least), by_q=by_both, asking=asking)
 
 
-def _cheapest(added: Array, told: Array, selectable: Array) -> tuple[list[float], list[int], Array]:
+def _cheapest(added: Array, told: Array, at_most: Array) -> tuple[list[float], list[int], Array]:
     """For each of SHARES the price and the least that keep it with the fewest features, and the sizes of rows
     by these, (shares, n): of what features are expected to add (n, k), what the first 0 .. k tell (n, k + 1),
-    and how many there are in a row (n,).
+    and how many features a row can have (n,).
 
     With a larger share the price never rises and the least never falls, so that no row has fewer features.
     """
@@ -138,7 +135,7 @@ def _cheapest(added: Array, told: Array, selectable: Array) -> tuple[list[float]
     wanted = np.stack([best_sizes(added, price) for price in prices])
     size, kept = np.empty((2, len(prices), len(leasts)))
     for j, least in enumerate(leasts):
-        sizes = np.minimum(wanted.clip(least), selectable)
+        sizes = np.minimum(wanted.clip(least), at_most)
         size[:, j], kept[:, j] = sizes.mean(axis=1), told[np.arange(n), sizes].mean(axis=1)
     none, all_of_them = told[:, 0].mean(), told[:, k].mean()
     i, j, found = 0, 0, []
@@ -150,8 +147,15 @@ def _cheapest(added: Array, told: Array, selectable: Array) -> tuple[list[float]
         else:  # k features tell less than none
             i, j = len(prices) - 1, len(leasts) - 1
         found.append((i, j))
-    of_rows = np.stack([np.minimum(wanted[i].clip(leasts[j]), selectable) for i, j in found])
+    of_rows = np.stack([np.minimum(wanted[i].clip(leasts[j]), at_most) for i, j in found])
     return [float(prices[i]) for i, _ in found], [int(leasts[j]) for _, j in found], of_rows
+
+
+def checked_share(keep: Any) -> float:
+    """A share of the information that is to be kept."""
+    if isinstance(keep, bool) or not isinstance(keep, Real) or not 0 < float(keep) <= 1:
+        raise InputError(f"keep is {keep!r}; expected the share of the information to keep, such as 0.95.")
+    return round(float(keep), 6)  # numpy's float32 has its own idea of 0.999
 
 
 def best_sizes(added: Array, price: float) -> Array:
@@ -167,9 +171,10 @@ def _some_rows(scores: Array) -> Iterator[slice]:
 
 
 def sizes_of(selector: nn.Module, q: Q, data: TrainingRows, *, sees_answer: bool) -> Sizes | None:
-    """How many features rows need, from some held-out rows; None where the model may not be asked."""
+    """How many features rows need, from some held-out rows; None where these are too few, or the model may
+    not be asked about enough of them."""
     asked, n = _affordable(q, min(len(data.held), ROWS), data.k + 1)
-    if not n:
+    if n < TOO_FEW:
         return None
     rows = data.held[torch.arange(n)]
     with torch.inference_mode():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ import pyarrow as pa
 import pytest
 from service import Client, expected, file_of, live, name_of, rows_of, service
 from starlette.testclient import TestClient
+from toy_models import one_column
 
 import l2x
 from l2x.errors import InputError
 from l2x.interop import arrow_columns
 from l2x.serve import bulk
+from l2x.serve.app import create_app
+from l2x.serve.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +63,22 @@ def test_the_stream_is_what_explain_says(client: TestClient, kind: str) -> None:
     for name in ("feature_1", "feature_2"):
         assert found[name].to_pylist() == wanted[name].to_pylist()
     np.testing.assert_allclose(found["score_1"], wanted["score_1"], rtol=1e-4, atol=1e-5)
+
+
+def test_as_many_features_as_a_row_needs(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    plan = l2x.TrainingPlan(l2x.Phase(60, 3e-3), l2x.Phase(40, 3e-3), evaluations=2, progress=False)
+    explainer = l2x.Explainer(one_column, 3, training=plan).fit(X)
+    app = create_app([explainer.save(tmp_path / "kept.l2x")], {}, Settings())
+    body, path = stream(pa.table({f"x{i}": X[:, i] for i in range(5)})), "/v1/explainers/kept/explain.arrow"
+    with TestClient(app) as own:
+        answer = own.post(f"{path}?keep=0.8", content=body)
+        refused = own.post(f"{path}?keep=id", content=body)
+    names = pa.ipc.open_stream(answer.content).read_all().select(["feature_1", "feature_2", "feature_3"])
+    sizes = explainer.explain(X, keep=0.8).sizes
+    assert sizes is not None
+    assert [3 - list(row.values()).count(None) for row in names.to_pylist()] == sizes.tolist()
+    assert refused.status_code == 422  # up to 0.1.0 it named a column to copy
 
 
 def test_with_a_model_its_answers_are_a_column() -> None:

@@ -21,6 +21,7 @@ from l2x.files.answers import Origin, equal_batches
 from l2x.files.tables import Table, known_columns, with_floats
 from l2x.files.writing import table_writer
 from l2x.scale.stream import BatchExplainer, BatchLabeller, match_columns
+from l2x.sizes import checked_share
 
 # Rows that an actor takes at a time: some megabytes.
 BATCH_ROWS = 16_384
@@ -80,7 +81,7 @@ def explain(
     actors : workers that explain, at most; by default as the cluster has room
     batch_rows : rows that an actor takes at a time
     """
-    explainer = load(path, device="cpu")
+    explainer, keep = load(path, device="cpu"), None if keep is None else checked_share(keep)
     if explainer.sees_answer:
         raise InputError("This explainer reads the model's answers, too: it cannot be used with Ray.")
     table = _described(dataset)

@@ -60,6 +60,10 @@ def bulk_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> A
         request: Request,
         k: Annotated[int | None, Query(ge=1)] = None,
         copy: Annotated[list[str], Query(description="columns to copy, such as an id")] = [],  # noqa: B006
+        keep: Annotated[
+            float | None,
+            Query(gt=0, le=1, description="as many features as a row needs: a share of the information"),
+        ] = None,
     ) -> Response:
         nonlocal free
         served = catalogue[name].served
@@ -70,7 +74,7 @@ def bulk_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> A
         results = tempfile.SpooledTemporaryFile(max_size=BUFFER)  # noqa: SIM115 - closed by the response
         inlet = Inlet(asyncio.get_running_loop())
         work = asyncio.ensure_future(
-            asyncio.to_thread(explain_stream, served, inlet, results, size, list(copy))
+            asyncio.to_thread(explain_stream, served, inlet, results, size, keep, list(copy))
         )
         try:
             await _feed(request, inlet, work, settings)
@@ -171,7 +175,9 @@ class Inlet(io.RawIOBase):
         self._loop.call_soon_threadsafe(self._space.set)
 
 
-def explain_stream(served: Served, inlet: Inlet, results: IO[bytes], k: int, copy: Sequence[str]) -> int:
+def explain_stream(
+    served: Served, inlet: Inlet, results: IO[bytes], k: int, keep: float | None, copy: Sequence[str]
+) -> int:
     """Explain every batch of a stream into another; the number of rows."""
     rows = 0
     try:
@@ -182,7 +188,7 @@ def explain_stream(served: Served, inlet: Inlet, results: IO[bytes], k: int, cop
                 batch.validate(full=True)
                 for start in range(0, len(batch), ROWS):
                     part = batch.slice(start, ROWS)
-                    result = _explained(served, part, columns, copy, k, first_row=rows)
+                    result = _explained(served, part, columns, copy, k, keep, first_row=rows)
                     writer = writer or pa.ipc.new_stream(results, result.schema)
                     writer.write_batch(result)
                     rows += len(part)
@@ -226,13 +232,14 @@ def _explained(
     columns: Sequence[str],
     copy: Sequence[str],
     k: int,
+    keep: float | None,
     *,
     first_row: int,
 ) -> pa.RecordBatch:
     inputs = _inputs(served.explainer.features_, batch, columns)
     try:
         answers = None if served.model is None else served.ask(_for_model(inputs))
-        explanation = served.explain_inputs(inputs, k, answers)
+        explanation = served.explain_inputs(inputs, k, answers, keep)
     except InputError as error:
         start = f" (Rows are counted from row {first_row} on.)" if first_row else ""
         raise InputError(f"{error}{start}") from error

@@ -126,7 +126,9 @@ class Served:
         view = self.explainer.features_
         return self.model(view.for_model(view.check(raw), mask))
 
-    def explain_inputs(self, inputs: Any, k: int, answers: Array | None) -> Explanation:
+    def explain_inputs(
+        self, inputs: Any, k: int, answers: Array | None, keep: float | None = None
+    ) -> Explanation:
         """The explanation of rows in any form that `explain` takes."""
         told = answers if self.explainer.sees_answer else None
         if self.explainer.sees_answer and told is None and self.model is None:
@@ -136,7 +138,7 @@ class Served:
                 "This explainer reads the model's answers beside the rows, and the service has no model: "
                 "start it with --model, or send 'answers' with JSON rows.",
             )
-        return self.explainer.explain_quietly(inputs, k, answers=told)
+        return self.explainer.explain_quietly(inputs, k, answers=told, keep=keep)
 
     def answers_of(self, given: Any, rows: int) -> Array | None:
         """The answers that a request brings for an explainer that reads them."""
