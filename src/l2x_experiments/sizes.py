@@ -33,7 +33,7 @@ KEEP = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 MOST = {"adult": 5, "mnist-38": 4} | dict.fromkeys(INVASE_SETS, 5)
 FULL, QUICK = honesty.FULL, honesty.QUICK
 # Draws that nothing was tried on: those of `honesty`, and others since, were looked at with rules of before.
-FRESH = 900
+FRESH = 1300
 # With this many columns the budget's steps do not find Syn5's product: the view's own plan is run.
 WIDE = 100
 
