@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,11 @@ from l2x_experiments.runner import Experiment, Job
 METHODS = ("good", "bad")
 
 
-def experiment(log: Path, *, seeds: int = 2, broken: int | None = None, rows: int = 10) -> Experiment:
+def experiment(
+    log: Path, *, seeds: int = 2, broken: int | None = None, endless: int | None = None, rows: int = 10
+) -> Experiment:
     """Each seed is a group. The log gets a line for every group and for the preparation; the seed `broken`
-    fails at its second job."""
+    fails at its second job, and the seed `endless` takes an hour."""
     jobs = [
         Job({"method": method, "seed": seed, "rows": rows}, f"{method}, seed {seed}", group=seed)
         for seed in range(seeds)
@@ -25,14 +28,16 @@ def experiment(log: Path, *, seeds: int = 2, broken: int | None = None, rows: in
     return Experiment(
         "invented",
         jobs,
-        partial(measure, log=log, broken=broken),
+        partial(measure, log=log, broken=broken, endless=endless),
         prepare=[partial(prepare, log)],
         belongs={"rows": rows},
     )
 
 
-def measure(jobs: Sequence[Job], log: Path, broken: int | None) -> Iterator[Record]:
+def measure(jobs: Sequence[Job], log: Path, broken: int | None, endless: int | None) -> Iterator[Record]:
     note(log, f"seed {jobs[0]['seed']}")
+    if jobs[0]["seed"] == endless:
+        time.sleep(3600)
     for job in jobs:
         if job["seed"] == broken and job["method"] == METHODS[1]:
             raise ValueError("this seed is broken")

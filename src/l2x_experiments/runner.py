@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,7 @@ def _in_this_process(experiment: Experiment, groups: Sequence[Sequence[Job]], _:
 
 
 def _in_processes(experiment: Experiment, groups: Sequence[Sequence[Job]], processes: int) -> Measured:
+    others = set(active_children())
     with ProcessPoolExecutor(
         processes, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(THREADS,)
     ) as pool:
@@ -111,8 +112,11 @@ def _in_processes(experiment: Experiment, groups: Sequence[Sequence[Job]], proce
             running = {pool.submit(_listed, experiment.measure, jobs): jobs for jobs in groups}
             for future in as_completed(running):
                 yield running[future], future.result()
-        except BaseException:  # an error, or Ctrl-C: not after hours of what is still waiting
+        except BaseException:  # an error, Ctrl-C, SIGTERM: not after hours of what is waiting or under way
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(active_children()) - others:
+                worker.terminate()
+                worker.join()
             raise
 
 

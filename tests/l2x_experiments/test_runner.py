@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,12 @@ def test_several_processes(log: Path, tmp_path: Path) -> None:
         assert group.distinct("method") == list(METHODS)
         assert len(group.distinct("process")) == 1
     assert set(records.values("threads")) == {1}
+
+
+def test_an_error_does_not_wait_for_what_is_under_way(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="broken"):
+        run(experiment(log, broken=0, endless=1), tmp_path, processes=2, progress=False)
+    assert not active_children()
 
 
 def test_only_some_methods(log: Path) -> None:
