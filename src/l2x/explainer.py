@@ -37,7 +37,7 @@ from l2x.likelihood import Likelihood
 from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
 from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
 from l2x.scoring import input_scores
-from l2x.sizes import TOO_FEW, sizes_of
+from l2x.sizes import TOO_FEW, Sizes, sizes_of
 from l2x.training import Run, TrainingPlan, pick_device
 from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
@@ -228,7 +228,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         self._keep(data, selector, q, run)
-        self.sizes_, self.queries_ = sizes, limit.rows
+        self.sizes_: Sizes | None = sizes
+        self.queries_ = limit.rows
         self._check(X, data, limit if value.asks_model else None, run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
@@ -325,17 +326,20 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
         if keep is None:
             return explanation
+        return self.known_sizes().shortened(explanation, keep, ask=partial(self._seen_by_q, X, scores))
+
+    def known_sizes(self) -> Sizes:
+        """What `keep=` needs; an InputError if it was not learned."""
         if self.sizes_ is None:
             raise InputError(
                 "This explainer has not learned sizes, for keep=: it was saved by an older l2x, held out "
                 f"fewer than {TOO_FEW} rows, or could ask the model about no more; fit it again, with more "
                 "rows or queries=."
             )
-        return self.sizes_.shortened(explanation, keep, ask=partial(self._seen_by_q, X, scores))
+        return self.sizes_
 
     def _seen_by_q(self, X: Any, scores: Array, rows: slice) -> Array:
-        assert self.sizes_ is not None
-        parts = self.q_.heads(self.features_.take(X, rows), scores[rows], self.sizes_.k)
+        parts = self.q_.heads(self.features_.take(X, rows), scores[rows], self.known_sizes().k)
         return np.concatenate([seen_by_q(heads, self.q_.likelihood) for heads in parts])
 
     def _told(self, X: Any, answers: Any) -> Tensor | None:

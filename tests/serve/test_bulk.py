@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,27 @@ def test_as_many_features_as_a_row_needs(tmp_path: Path) -> None:
     with TestClient(app) as own:
         answer = own.post(f"{path}?keep=0.8", content=body)
         refused = own.post(f"{path}?keep=id", content=body)
+        ask = partial(own.post, "/v1/explainers/kept/explain")
+        as_json = ask(json={"rows": X.tolist(), "keep": 0.8}).json()["rows"]
+        no_share = ask(json={"rows": X[:1].tolist(), "keep": 80})
     names = pa.ipc.open_stream(answer.content).read_all().select(["feature_1", "feature_2", "feature_3"])
     sizes = explainer.explain(X, keep=0.8).sizes
     assert sizes is not None
     assert [3 - list(row.values()).count(None) for row in names.to_pylist()] == sizes.tolist()
-    assert refused.status_code == 422  # up to 0.1.0 it named a column to copy
+    assert [len(row["features"]) for row in as_json] == sizes.tolist()
+    assert refused.status_code == no_share.status_code == 422  # up to 0.1.0 ?keep named a column to copy
+    assert "keep is 80; expected the share" in no_share.json()["error"]["message"]
+
+
+def test_sizes_that_were_not_learned_are_refused(client: TestClient) -> None:
+    table, X = table_of("columns")
+    path = f"/v1/explainers/{name_of('columns')}/explain"
+    for answer in (
+        post(client, "columns", stream(table), "?keep=0.8"),
+        client.post(path, json={"rows": X[:2].tolist(), "keep": 0.8}),
+    ):
+        assert answer.status_code == 422
+        assert "has not learned sizes" in answer.json()["error"]["message"]
 
 
 def test_with_a_model_its_answers_are_a_column() -> None:

@@ -31,10 +31,10 @@ def explaining_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics
         slot = catalogue[name]
         slot.admit()
         served = slot.served
-        content = await read_json(request, settings, ("rows", "k", "answers"))
+        content = await read_json(request, settings, ("rows", "k", "keep", "answers"))
         rows = served.reader.parse(read_rows(request, content, settings))
         answers = served.answers_of(content.get("answers"), len(rows))
-        question = Question(rows, served.k(content.get("k")), answers)
+        question = Question(rows, served.k(content.get("k")), answers, served.keep(content.get("keep")))
         explained = await slot.explain(served, question)
         metrics.rows(name, len(question.rows))
         return json_response(explanation_json(served, question, explained))

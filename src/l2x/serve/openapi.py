@@ -95,6 +95,13 @@ def rows_body(catalogue: Catalogue, *, k: bool) -> dict[str, Any]:
     }
     if k:
         properties["k"] = {"type": "integer", "minimum": 1, "description": "by default the explainer's own"}
+        about = "as many features as a row needs, k at most: the share of the information to keep"
+        properties["keep"] = {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": 1,
+            "description": about,
+        }
         about = "what the model says of each row, for explainers that read it; default: --model is asked"
         properties["answers"] = {"type": "array", "items": {}, "description": about}
     examples = {

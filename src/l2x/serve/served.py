@@ -24,11 +24,13 @@ from l2x.serve.refusals import ServiceError
 from l2x.serve.rows import images, tables, texts  # noqa: F401  (each says how its rows are read)
 from l2x.serve.rows.reader import Parsed, Reader, reader_of
 from l2x.serve.scoring import Scores, table_scores
+from l2x.sizes import checked_share
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a request asks: rows, how many features, and the model's answers (n, outputs) if it brings them.
+    """What a request asks: rows, how many features, the model's answers (n, outputs) if it brings them, and
+    the share to keep if rows are to have as many features as they need.
 
     Either all questions of a batch bring answers, or none.
     """
@@ -36,6 +38,7 @@ class Question:
     rows: Parsed
     k: int
     answers: Array | None = None
+    keep: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,13 @@ class Served:
         """The k of a request, or the explainer's own; an InputError if there are no such features."""
         return self.explainer.k if asked is None else checked_k(self.explainer.features_, asked)
 
+    def keep(self, asked: Any) -> float | None:
+        """The share of a request; an InputError if it is none, or no sizes were learned."""
+        if asked is None:
+            return None
+        self.explainer.known_sizes()
+        return checked_share(asked)
+
     def explain(self, questions: Sequence[Question]) -> list[Explained]:
         """One forward pass for the rows of all questions, and one call of the model."""
         cells = [row for question in questions for row in question.rows.cells]
@@ -85,17 +95,28 @@ class Served:
         found, start = [], 0
         for question in questions:
             stop = start + len(question.rows)
+            own = None if answers is None else answers[start:stop]
+            sizes = self._sizes(question, cells[start:stop], own)
             rows = [
                 [
                     {"index": index, "score": score} | self.reader.shown(inputs, cells, row, index)
-                    for index, score in zip(indices[row][: question.k], of_best[row], strict=False)
+                    for index, score in zip(indices[row][: sizes[row - start]], of_best[row], strict=False)
                     if score > -np.inf
                 ]
                 for row in range(start, stop)
             ]
-            found.append(Explained(rows, None if answers is None else answers[start:stop]))
+            found.append(Explained(rows, own))
             start = stop
         return found
+
+    def _sizes(self, question: Question, cells: Sequence[Any], answers: Array | None) -> Sequence[int]:
+        """How many features each row has, at most."""
+        if question.keep is None:
+            return [question.k] * len(cells)
+        explanation = self.explain_inputs(self.reader.inputs(cells), question.k, answers, question.keep)
+        assert explanation.sizes is not None
+        sizes: list[int] = explanation.sizes.tolist()
+        return sizes
 
     def _scored(self, cells: Sequence[Any], answers: Array | None) -> tuple[Any, Array]:
         """Checked rows as the view has them, as far as `shown` needs that, and their scores (n, d)."""
