@@ -86,8 +86,8 @@ def introduction(records: Records) -> list[str]:
         "explain(X, keep=0.95) gives each row the size that is worth most at one price per feature, so that "
         "on held-out rows 95 % of what the k features tell of the answer is kept on average. Beside it is "
         "one size for all rows with the same mean, of the same ranking. What a feature adds is expected by "
-        "the scores and by the explainer's own q, as learned on its held-out rows, and so are prices; the rule "
-        "was chosen on other rows than these. "
+        "the scores and by the explainer's own q, as learned on its held-out rows, and so are prices; the "
+        "rule was chosen on other rows than these. "
         f"Sets of {WIDE} columns have the default plan's steps, INVASE's others fewer.",
         measured_on(records),
     ]
