@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 from torch import nn
 
+from l2x import saved_sizes
 from l2x._version import __version__
 from l2x.conditional import FittedQ
 from l2x.errors import ArtifactError, InputError
@@ -33,16 +34,10 @@ from l2x.features.view import saved_options
 from l2x.formats import FORMAT, upgraded
 from l2x.foundations.arrays import Array
 from l2x.foundations.atomic import write_atomically
-from l2x.gains import Gains, seen_by_q, seen_in_scores
 from l2x.likelihood import Likelihood
 from l2x.sampling import Sampler
-from l2x.sizes import Sizes
 from l2x.training import Phase, TrainingPlan, pick_device
 from l2x.values import Value
-
-# The fields of Sizes that go into the header; its regressions are tensors.
-SIZES_HEADER = ("shares", "prices", "least", "asking")
-GAINS = tuple(field.name for field in fields(Gains))
 
 
 def save(explainer: Explainer, path: str | Path) -> Path:
@@ -59,8 +54,7 @@ def as_bytes(explainer: Explainer) -> bytes:
     for name, network in explainer.q_.q.networks.items():
         tensors |= _weights(name, network)
     classes, sizes = explainer.classes_, explainer.sizes_
-    if sizes is not None:
-        tensors |= _gains("sizes", sizes.by_scores) | _gains("sizes_q", sizes.by_q)
+    tensors |= saved_sizes.tensors_of(sizes)
     settings = {
         "l2x": __version__,
         "k": explainer.k,
@@ -79,7 +73,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
         "queries_limit": explainer.queries_,
-        "sizes": None if sizes is None else {name: getattr(sizes, name) for name in SIZES_HEADER},
+        "sizes": saved_sizes.header_of(sizes),
         "fit_seconds": explainer.fit_seconds_,
         "check": None if explainer.check_ is None else explainer.check_.to_dict(),
     }
@@ -234,41 +228,10 @@ def _rebuild(
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
     explainer.queries_ = settings["queries_limit"]
     explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
-    explainer.sizes_ = None if settings["sizes"] is None else _sizes(settings, tensors, likelihood, view.d)
+    explainer.sizes_ = saved_sizes.restored(
+        settings["sizes"], tensors, k=settings["k"], d=view.d, likelihood=likelihood
+    )
     return explainer
-
-
-def _sizes(settings: dict[str, Any], tensors: dict[str, Array], likelihood: Likelihood, d: int) -> Sizes:
-    saved, k = settings["sizes"], settings["k"]
-    shares, prices = (tuple(map(float, saved[name])) for name in ("shares", "prices"))
-    least, asking = tuple(map(int, saved["least"])), int(saved["asking"])
-    if not len(shares) == len(prices) == len(least) > asking >= 0:
-        raise ArtifactError(
-            f"The file holds {len(prices)} prices and {len(least)} leasts of {len(shares)} shares, {asking} "
-            "of them with q."
-        )
-    if not np.isfinite(prices).all() or list(shares) != sorted(shares):
-        raise ArtifactError("The file holds prices that are no numbers, or shares that do not rise.")
-    f = seen_in_scores(np.zeros((1, d), dtype=np.float32), k).shape[1]
-    by_scores, by_q = _part("sizes", tensors), _part("sizes_q", tensors)
-    _check_gains(by_scores, f, k)
-    if asking:
-        heads = np.zeros((1, k + 1, 1), dtype=np.float32)  # what is seen does not grow with the outputs
-        _check_gains(by_q, f + seen_by_q(heads, likelihood).shape[1], k)
-    return Sizes(shares, prices, least, Gains(**by_scores), Gains(**by_q) if asking else None, asking)
-
-
-def _gains(prefix: str, gains: Gains | None) -> dict[str, Array]:
-    return {} if gains is None else {f"{prefix}.{name}": getattr(gains, name) for name in GAINS}
-
-
-def _check_gains(arrays: dict[str, Array], f: int, k: int) -> None:
-    expected = {"usual": (f,), "spread": (f,), "weights": (f, k), "gains": (k,)}
-    found = {name: array.shape for name, array in arrays.items()}
-    if found != expected:
-        raise ArtifactError(f"The file holds sizes of the shapes {found}; expected {expected}.")
-    if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["spread"] <= 0).any():
-        raise ArtifactError("The file holds sizes that are no numbers.")
 
 
 def _check_shapes(
