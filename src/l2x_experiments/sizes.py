@@ -3,6 +3,8 @@
 accuracies = of model and judge, from sizes that differ, and from one size for all rows with the same mean
              (between two whole sizes: a draw decides which rows have the larger one, in expectation)
 rates      = against the truth, on INVASE's six sets, where rows have two to five relevant features
+card       = the report card of keep=0.95: a size is chosen by what the explainer knows of the row, and could
+             give the answer away as a choice of features can
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import cast
 
 import numpy as np
 
+import l2x
 from l2x.datasets.invase import INVASE_SETS, InvaseName, invase
 from l2x.evaluation import false_discovery_rate, true_positive_rate
 from l2x.evaluation.agreement import masked_answers
@@ -29,6 +32,7 @@ from l2x_experiments.runner import Experiment, Job
 from l2x_experiments.setting import Setting
 
 KEEP = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+CARD = 0.95  # the share that the report card is of
 # The most features a row may keep; no row of INVASE's sets has more relevant ones.
 MOST = {"adult": 5, "mnist-38": 4} | dict.fromkeys(INVASE_SETS, 5)
 FULL, QUICK = honesty.FULL, honesty.QUICK
@@ -87,14 +91,27 @@ def measure(setting: Setting, seed: int) -> Record:
         **{f"fixed_{name}": [at_size(shares, size) for size in sizes] for name, shares in same.items()},
         "fit_seconds": explainer.fit_seconds_,
     }
+    if explainer.n_features_in_ < WIDE:  # of these a card would take longer than all the rest
+        record["card"] = card(setting, explainer, seed)
     if setting.truth is not None:
         record["tpr"] = [true_positive_rate(explanation, setting.truth) for explanation in kept]
         record["fdr"] = [false_discovery_rate(explanation, setting.truth) for explanation in kept]
     return record
 
 
+def card(setting: Setting, explainer: l2x.Explainer, seed: int) -> Record:
+    """The report card of one share; its probes learn from the judge's rows."""
+    made = l2x.report_card(
+        explainer, setting.black_box, setting.probe_rows, setting.test, setting.k, keep=CARD,
+        name=f"l2x, keep={CARD}", truth=setting.truth, judge=setting.judge, training=setting.plans.ours,
+        seed=seed,
+    )  # fmt: skip
+    return made.to_dict()
+
+
 def agreement(setting: Setting, explanations: Sequence[Explanation]) -> dict[str, list[float]]:
-    """For each explanation: how often model and judge give the model's class from what was selected."""
+    """For each explanation: how often model and judge give the model's class from what was selected, and the
+    model from all the rest."""
     view, judge = fitted_view(setting.features, setting.train), setting.judge
     assert judge is not None
     X = view.check(setting.test)
@@ -106,6 +123,7 @@ def agreement(setting: Setting, explanations: Sequence[Explanation]) -> dict[str
     masks = [explanation.mask for explanation in explanations]
     return {
         "posthoc_accuracy": [share(masked_answers(setting.black_box, view, X, mask)) for mask in masks],
+        "complement_accuracy": [share(masked_answers(setting.black_box, view, X, ~mask)) for mask in masks],
         "judge_accuracy": [share(judge.outputs(setting.test, mask)) for mask in masks],
     }
 

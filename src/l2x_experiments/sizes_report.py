@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from l2x.evaluation.card import FINDING_NAMES
 from l2x.plots.lines import plot_lines
 from l2x_experiments.records import NOTHING, Record, Records
 from l2x_experiments.report import Report, measured_on
-from l2x_experiments.sizes import WIDE
+from l2x_experiments.sizes import CARD, WIDE
 from l2x_experiments.tables import Table
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def table(group: Records) -> Table:
         "features": lambda i: f"{np.mean([r['mean_size'][i] for r in group]):.2f}",
         "the model": lambda i: cell("posthoc_accuracy", i),
         "same size for all": lambda i: cell("fixed_posthoc_accuracy", i),
+        "the rest": lambda i: cell("complement_accuracy", i),
         "the judge": lambda i: cell("judge_accuracy", i),
         "same size for all ": lambda i: cell("fixed_judge_accuracy", i),
         "TPR": lambda i: cell("tpr", i),
@@ -77,7 +79,23 @@ def figure(group: Records, key: str) -> Figure:
 def caption(group: Records) -> str:
     return (
         f"Mean over {len(group)} seed(s); at most {group[0]['k']} features, {group[0]['rows']:,} test rows. "
-        "TPR: share of the relevant features that are kept; FDR: share of the kept ones that are not."
+        "The rest: the model, shown all but what is kept. TPR: share of the relevant features that are kept; "
+        f"FDR: share of the kept ones that are not.{encoding(group)}"
+    )
+
+
+def encoding(group: Records) -> str:
+    """What the report cards say: whether sizes and choice of features give the answer away."""
+    cards = [record["card"] for record in group if "card" in record]
+    if not cards:
+        return ""
+    shares = [card["parts"]["encoding"]["share"]["value"] for card in cards]
+    found = ", ".join(
+        f"{FINDING_NAMES[card['finding']]} ({s:+.3f})" for card, s in zip(cards, shares, strict=True)
+    )
+    return (
+        f" Report card of keep={CARD}, seed by seed: {found}. In brackets, what the choice of features and "
+        "of their number adds to their values, as a share of the information (encode-meter, gain)."
     )
 
 

@@ -132,6 +132,12 @@ def test_it_in_brief(folder: Folder) -> None:
     assert "fitting the probes" not in result.stderr
 
 
+def test_with_as_many_columns_as_a_row_needs(folder: Folder) -> None:
+    options = ("--k", 5, "--rows", 50, "--brief", "--quick", "--keep", 0.9)
+    said = folder.run("evaluate", "tree.l2x", "cli_models:tree", "test.csv", *options).stdout
+    assert "at most k = 5 of 5 features" in said
+
+
 ERRORS: dict[str, tuple[list[object], str]] = {
     "report is data": (
         ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "link.csv"],
@@ -140,6 +146,8 @@ ERRORS: dict[str, tuple[list[object], str]] = {
         ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--report", "tree.l2x"],
         "'tree.l2x' is FILE"),
     "another model": (["evaluate", "tree.l2x", "cli_models:three_classes", "test.csv"], "gives 3 numbers"),
+    "no share": (
+        ["evaluate", "tree.l2x", "cli_models:tree", "test.csv", "--keep", "2"], "keep is 2.0; expected"),
     "module that breaks": (["evaluate", "tree.l2x", "cli_broken:model", "test.csv"], "ZeroDivisionError"),
 }  # fmt: skip
 

@@ -57,6 +57,34 @@ def test_precomputed_explanations(judge: FittedQ, tables: Tables, plan: l2x.Trai
     assert {"seeds", "noise", "randomised"}.isdisjoint(entry.key for entry in card["stability"].entries)
 
 
+def test_as_many_features_as_a_row_needs(judge: FittedQ, tables: Tables, plan: l2x.TrainingPlan) -> None:
+    # One column decides: of three, one is all that a row needs, and what is kept beyond it is chance.
+    explainer = l2x.Explainer(one_column, 3, training=plan).fit(tables.fit)
+    truth, options = np.tile(np.arange(5) == 1, (1000, 1)), {"judge": judge, "training": plan}
+    card = l2x.report_card(explainer, one_column, tables.judge, tables.test, keep=0.9, truth=truth, **options)
+    explanation = explainer.explain(tables.test, keep=0.9)
+    assert explanation.sizes is not None
+    assert card.mean_size == explanation.sizes.mean() < 2
+    assert f"at most k = 3 of 5 features, {card.mean_size:.2f} on average, 1,000 rows" in str(card)
+    assert "at most k = 3" in card.to_html()
+    assert card["truth"]["tpr"].value == 1
+    # Rows have as many as they need: nothing stands in the way of 0.
+    assert "at best 0.000 with this k" in str(card)
+    # The curve is of the whole ranking, whatever rows keep.
+    assert [k for k, _ in card.curve] == [1, 2, 3, 4, 5]
+    half = l2x.report_card(explanation, one_column, tables.judge, tables.test, brief=True, **options)
+    assert half.mean_size == card.mean_size
+    assert half["judge"]["selection"] == card["judge"]["selection"]
+
+
+def test_a_share_is_for_an_explainer(judge: FittedQ, tables: Tables, plan: l2x.TrainingPlan) -> None:
+    arguments = one_column, tables.judge, tables.test, 2
+    with pytest.raises(InputError, match="a RandomK has one k"):
+        l2x.report_card(RandomK(), *arguments, keep=0.9, judge=judge, training=plan)
+    with pytest.raises(InputError, match="explanations are judged with the sizes that they have"):
+        l2x.report_card(RandomK().explain(tables.test, 2), *arguments, keep=0.9, judge=judge, training=plan)
+
+
 def test_a_brief_card_trains_no_probes(
     card: ReportCard,
     judge: FittedQ,

@@ -19,10 +19,12 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (record["set"], record["d"], record["k"], record["rows"]) == ("syn4", 11, 5, 400)
     assert all(1 <= size <= 5 for size in record["mean_size"])
     assert record["mean_size"] == sorted(record["mean_size"])
-    for name in ("posthoc_accuracy", "fixed_posthoc_accuracy", "judge_accuracy", "fixed_judge_accuracy"):
-        assert all(0 <= share <= 1 for share in record[name])
+    for name in ("posthoc_accuracy", "judge_accuracy", "complement_accuracy"):
+        assert all(0 <= share <= 1 for share in record[name] + record[f"fixed_{name}"])
+    assert record["card"]["mean_size"] == record["mean_size"][sizes.KEEP.index(sizes.CARD)]
     page = sizes_report.report(records).write(tmp_path).read_text()
     assert "Syn4, 11 columns" in page
+    assert "Report card of keep=0.95, seed by seed: " in page
     assert (tmp_path / "figures" / "sizes-syn4-judge_accuracy.png").exists()
 
 

@@ -33,6 +33,10 @@ Report = Annotated[
 Brief = Annotated[
     bool, typer.Option("--brief", help="Only fidelity, judge and information: encoding is not checked.")
 ]
+Keep = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="Judge rows with as many columns as they need, as `explain --keep`."),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="Train the judge far less.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress bars.")]
@@ -43,6 +47,7 @@ def evaluate(
     model: Model,
     data: Data,
     k: OtherK = None,
+    keep: Keep = None,
     drop: Drop = None,
     column: Column = None,
     rows: Rows = 20_000,
@@ -68,10 +73,14 @@ def evaluate(
     from l2x.files.tables import read_sample
     from l2x.foundations.atomic import check_writable
     from l2x.scale.stream import match_columns
+    from l2x.sizes import checked_share
 
     black_box = load_black_box(model)
     explainer = load(file, model=black_box)
     k = checked_k(explainer.features_, explainer.k if k is None else k)
+    if keep is not None:
+        explainer.known_sizes()
+        checked_share(keep)
     if report is not None:
         check_writable(report, inputs={"FILE": file, "MODEL": Path(model), "DATA": data})
     with opened(data) as (table, _):
@@ -81,7 +90,9 @@ def evaluate(
         frame = read_sample(table, explainer.features_, columns, rows, seed=seed)
     judged, measured = _halves(frame, seed)
     plan = training_plan(explainer.features_, paper=False, quick=quick, progress=not quiet)
-    card = report_card(explainer, black_box, judged, measured, k, training=plan, brief=brief, seed=seed)
+    card = report_card(
+        explainer, black_box, judged, measured, k, keep=keep, training=plan, brief=brief, seed=seed
+    )
     if report is not None:
         card.save(report)
     if as_json:

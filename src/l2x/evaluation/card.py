@@ -79,6 +79,7 @@ class ReportCard:
     parts : fidelity, judge, encoding, information, stability, truth (where it is known), cost; a brief card
         has fidelity, judge, information
     curve : (k, bits captured) pairs, with intervals
+    mean_size : how many features a row has on average, where rows differ (`keep=`); else None
     """
 
     name: str
@@ -91,6 +92,14 @@ class ReportCard:
     verdict: str
     parts: Sequence[Part]
     curve: Sequence[tuple[int, Estimate]] = ()
+    mean_size: float | None = None
+
+    @property
+    def selected(self) -> str:
+        """How many features, of how many."""
+        if self.mean_size is None:
+            return f"k = {self.k} of {self.features} features"
+        return f"at most k = {self.k} of {self.features} features, {self.mean_size:.2f} on average"
 
     @property
     def encodes(self) -> bool:
@@ -126,7 +135,7 @@ class ReportCard:
         from rich.text import Text
 
         yield Text(f"Report card: {self.name}", style="bold")
-        yield Text(f"k = {self.k} of {self.features} features, {self.rows:,} rows, 95 % intervals\n")
+        yield Text(f"{self.selected}, {self.rows:,} rows, 95 % intervals\n")
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(justify="right", no_wrap=True)
@@ -142,7 +151,7 @@ class ReportCard:
     def to_dict(self) -> dict[str, Any]:
         """Plain Python, for JSON: {"parts": {part: {key: {"value", "low", "high"}}}, "finding", ...}; None
         where a number does not exist."""
-        plain = ("name", "task", "rows", "features", "k", "finding", "fidelity", "verdict")
+        plain = ("name", "task", "rows", "features", "k", "mean_size", "finding", "fidelity", "verdict")
         parts = {part.key: {e.key: e.estimate.to_dict() for e in part.entries} for part in self.parts}
         curve = [{"k": k, **estimate.to_dict()} for k, estimate in self.curve]
         return {name: getattr(self, name) for name in plain} | {"parts": parts, "curve": curve}

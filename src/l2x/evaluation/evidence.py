@@ -40,9 +40,16 @@ class Subject:
     others: Sequence[Explanation]  # of the same rows, by the same method with other seeds
     source: Any  # has explain(X, k); None for precomputed explanations
     explain_seconds: float | None
+    keep: float | None = None  # the share that `source` is asked to keep, with k features at most
+
+    def selections(self, method: Any, X: Any) -> Explanation:
+        """What a method, or a precomputed explanation of X, selects when it is asked as this one was."""
+        return selections_of(method, X, self.explanation.k, self.keep)
 
 
-def subject_of(given: Any, X: Any, k: int | None, name: str | None, *, model: Any = None) -> Subject:
+def subject_of(
+    given: Any, X: Any, k: int | None, name: str | None, *, model: Any = None, keep: float | None = None
+) -> Subject:
     """The first of `given`, one or a list, is judged; the others are compared with it."""
     members = [knowing(one, model) for one in (given if isinstance(given, list | tuple) else [given])]
     if not members:
@@ -52,17 +59,19 @@ def subject_of(given: Any, X: Any, k: int | None, name: str | None, *, model: An
             kind = type(member).__name__
             raise InputError(f"Cannot judge a {kind}: give an explainer, or what it returned for X_test.")
     first, *others = members
+    if keep is not None and isinstance(first, Explanation):
+        raise InputError("keep= is for an explainer; explanations are judged with the sizes that they have.")
     k = getattr(first, "k", None) if k is None else k
     if k is None:
         raise InputError(f"{type(first).__name__} has no k of its own: pass k=, how many features to select.")
-    compared = [selections_of(other, X, k) for other in others]
+    compared = [selections_of(other, X, k, keep) for other in others]
     if isinstance(first, Explanation):
         return Subject(name or "explanations", selections_of(first, X, k), compared, None, None)
-    explanation, seconds = _timed(first, X, k)
+    explanation, seconds = _timed(first, X, k, keep)
     if seconds < SET_UP:
-        explanation, seconds = _timed(first, X, k)
+        explanation, seconds = _timed(first, X, k, keep)
     own_name = getattr(first, "name", None) or f"l2x, value={getattr(first, 'value', '?')!r}"
-    return Subject(name or str(own_name), explanation, compared, first, seconds)
+    return Subject(name or str(own_name), explanation, compared, first, seconds, keep)
 
 
 def knowing(method: Any, model: Any) -> Any:
@@ -71,10 +80,13 @@ def knowing(method: Any, model: Any) -> Any:
     return method.with_model(model) if loaded else method
 
 
-def selections_of(method: Any, X: Any, k: int) -> Explanation:
+def selections_of(method: Any, X: Any, k: int, keep: float | None = None) -> Explanation:
     """What a method, or a precomputed explanation of X, selects with this k."""
     if not isinstance(method, Explanation):
-        explanation: Explanation = method.explain(X, k)
+        if keep is not None and not isinstance(method, Explainer):
+            raise InputError(f"keep= is for an l2x.Explainer; a {type(method).__name__} has one k.")
+        share = {} if keep is None else {"keep": keep}
+        explanation: Explanation = method.explain(X, k, **share)
         return explanation
     if len(method) != len(X):
         raise InputError(
@@ -83,10 +95,10 @@ def selections_of(method: Any, X: Any, k: int) -> Explanation:
     return replace(method, k=k)  # the same ranking, cut after k
 
 
-def _timed(method: Any, X: Any, k: int) -> tuple[Explanation, float]:
+def _timed(method: Any, X: Any, k: int, keep: float | None) -> tuple[Explanation, float]:
     """An explanation, and the seconds that it took."""
     started = time.perf_counter()
-    explanation = selections_of(method, X, k)
+    explanation = selections_of(method, X, k, keep)
     _ = explanation.mask  # ranking is part of the work
     return explanation, time.perf_counter() - started
 

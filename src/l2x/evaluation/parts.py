@@ -17,7 +17,7 @@ from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.card import Entry, Part
 from l2x.evaluation.choose_k import candidate_sizes
 from l2x.evaluation.encoding import Encoding, encode_meter
-from l2x.evaluation.evidence import Evidence, selections_of
+from l2x.evaluation.evidence import Evidence
 from l2x.evaluation.information import BITS
 from l2x.evaluation.oracle import oracle
 from l2x.evaluation.ranks import exact_rows, false_discovery_rows, median_rank, true_positive_rows
@@ -181,7 +181,7 @@ def _probe_rows(evidence: Evidence) -> tuple[tuple[Any, Array, Array], tuple[Any
     X = view.check(evidence.X_train)
     X = view.take(X, slice(0, min(PROBE_ROWS, len(X))))
     answers = ask(evidence.black_box, view, X, progress=False)
-    learn = X, selections_of(evidence.subject.source, X, explanation.k).mask, answers
+    learn = X, evidence.subject.selections(evidence.subject.source, X).mask, answers
     return learn, (evidence.X_test, explanation.mask, evidence.answers)
 
 
@@ -218,7 +218,7 @@ def information_part(evidence: Evidence) -> Part:
 def information_curve(evidence: Evidence) -> list[tuple[int, Estimate]]:
     """(k, bits captured by the k best features), for all k if they are few."""
     return [
-        (k, evidence.boot.mean(evidence.captured(replace(evidence.explanation, k=k).mask)))
+        (k, evidence.boot.mean(evidence.captured(replace(evidence.explanation, k=k, sizes=None).mask)))
         for k in candidate_sizes(evidence.view.d)
     ]
 
@@ -251,7 +251,7 @@ def _repeated_entries(evidence: Evidence) -> list[Entry]:
     if evidence.subject.source is not None:
         noisy = jitter(evidence.view, evidence.X_test, np.random.default_rng(evidence.seed))
         if noisy is not None:
-            other = selections_of(evidence.subject.source, noisy, explanation.k)
+            other = evidence.subject.selections(evidence.subject.source, noisy)
             shared = evidence.boot.mean(jaccard(explanation, other))
             entries.append(Entry("noise", "overlap under small noise", shared))
     return entries
@@ -261,7 +261,7 @@ def _randomised_entries(evidence: Evidence, chance: float) -> list[Entry]:
     """The same method, fitted to a random model: its selections must differ."""
     if evidence.randomised is None:
         return []
-    other = selections_of(evidence.randomised, evidence.X_test, evidence.explanation.k)
+    other = evidence.subject.selections(evidence.randomised, evidence.X_test)
     shared = evidence.boot.mean(jaccard(evidence.explanation, other))
     changes = shared.high < (1 + chance) / 2
     meaning = "it changes with the model" if changes else "IT DOES NOT CHANGE WITH THE MODEL"
@@ -271,8 +271,9 @@ def _randomised_entries(evidence: Evidence, chance: float) -> list[Entry]:
 def truth_part(evidence: Evidence, truth: Array) -> Part:
     """Against the truly relevant features, (n, d)."""
     explanation, boot = evidence.explanation, evidence.boot
-    # The k best that a method could select.
-    best = Explanation(truth.astype(float), explanation.k, explanation.feature_names)
+    # The k best that a method could select, or as many of them as there are.
+    sizes = None if explanation.sizes is None else truth.sum(axis=1).clip(max=explanation.k)
+    best = Explanation(truth.astype(float), explanation.k, explanation.feature_names, sizes=sizes)
     found, wrong = true_positive_rows(best, truth).mean(), false_discovery_rows(best, truth).mean()
     entries = [
         Entry("median_rank", "median rank", boot.mean(median_rank(explanation, truth)), "lower is better", 2),

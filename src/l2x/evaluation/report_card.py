@@ -38,6 +38,7 @@ def report_card(
     randomised: Any = None,
     judge: FittedQ | None = None,
     training: TrainingPlan | None = None,
+    keep: float | None = None,
     brief: bool = False,
     seed: int = 0,
 ) -> ReportCard:
@@ -59,6 +60,7 @@ def report_card(
         of X_test: they must differ
     judge : a fitted `l2x.evaluation.fit_judge`, if there is one already; it must not come from X_test
     training : how the judge is trained, by default as the view has it
+    keep : judge `explain(X, k, keep=...)`, as many features as a row needs
     brief : only fidelity, judge and information; no probes are trained, and encoding is not checked
     seed : of the judge, the probes, the bootstrap and chance
 
@@ -80,7 +82,7 @@ def report_card(
     'unchecked'
     """
     seed = checked_seed(seed)
-    subject = subject_of(explainers, X_test, k, name, model=model)
+    subject = subject_of(explainers, X_test, k, name, model=model, keep=keep)
     _check_options(subject.explanation.scores.shape, truth, exact, randomised, judge)
     known = {"truth": truth, "exact": exact, "randomised": randomised}
     evidence = _evidence(subject, as_black_box(model), X_train, X_test, judge, training, seed=seed, **known)
@@ -159,12 +161,14 @@ def _check_outputs(subject: Subject, black_box: BlackBox, answers: Array, judge:
 def _card(evidence: Evidence, *, brief: bool) -> ReportCard:
     parts, verdict = measured_parts(evidence, brief=brief)
     fidelity, sentence = fidelity_verdict(evidence)
+    sizes = evidence.explanation.sizes
     return ReportCard(
         name=evidence.subject.name,
         task=str(evidence.black_box.task),
         rows=len(evidence.answers),
         features=evidence.view.d,
         k=evidence.explanation.k,
+        mean_size=None if sizes is None else float(sizes.mean()),
         finding=verdict.finding,
         fidelity=fidelity,
         verdict=f"{verdict.sentence} {sentence}",

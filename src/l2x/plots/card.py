@@ -41,8 +41,7 @@ def card_page(card: ReportCard) -> str:
     opening = Section("", verdict=verdict, facts=facts, figures=[plot_card(card)])
     return render_report(
         title=f"Report card: {card.name}",
-        subtitle=f"k = {card.k} of {card.features} features, {card.rows:,} rows, {card.task}; "
-        "95 % bootstrap intervals",
+        subtitle=f"{card.selected}, {card.rows:,} rows, {card.task}; 95 % bootstrap intervals",
         sections=[opening, *(_section(part) for part in card.parts)],
     )
 
@@ -51,9 +50,7 @@ def card_table(card: ReportCard) -> str:
     """For notebooks: the verdict, and every number with how to read it; colours over the page's own."""
     heading = f"Report card: {card.name}"
     rows = [row for part in card.parts for row in (_title_row(part), *map(_table_row, part.entries))]
-    note_below = (
-        f"k = {card.k} of {card.features} features, {card.rows:,} rows, {card.task}; 95 % bootstrap intervals"
-    )
+    note_below = f"{card.selected}, {card.rows:,} rows, {card.task}; 95 % bootstrap intervals"
     verdict = f"border-left:4px solid {TONES[card.tone]};padding:4px 10px;margin:4px 0 8px;max-width:52em"
     return (
         f'<div class="l2x-card"><div style="font-weight:600">{escape(heading)}</div>'
