@@ -145,8 +145,8 @@ class PlackettLuce(Sampler):
         a feature does not fade as the feature's probability does (an entropy bonus' does), so no feature is
         given up for all rows before the network has learned to tell rows apart.
     other_sizes, other_weight : the share of rows whose subsets have a random size instead of k, so that the
-        ranking means something at every k, and how much they count. Of many features it is half the share:
-        long rankings are most of the work there
+        ranking means something at every k, and how much they count. Of many features it is half the share,
+        as long rankings are most of the work there, and half of these have fewer than k
 
     >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
     >>> sampler = PlackettLuce(samples=4)
@@ -189,8 +189,12 @@ class PlackettLuce(Sampler):
         sizes = torch.full((batch,), k, device=scores.device)
         most = max(2, min(d, max(LARGE, k + 1)))
         sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
-        # Of many features, long rankings are only drawn for the rows that have another size.
-        parts = [slice(None)] if d <= FEW else [slice(others), slice(others, None)]
+        # Of many features hardly any size is below k by chance, and nothing would order the first k.
+        fewer = others // 2 if d > FEW and k > 1 else 0
+        sizes[:fewer] = torch.randint(1, max(2, k), (fewer,), generator=generator, device=scores.device)
+        # There, long rankings are only drawn for the rows that need them.
+        few = [slice(fewer), slice(fewer, others), slice(others, None)]
+        parts = [slice(None)] if d <= FEW else few
         drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
         masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
         values = log_value(masks)
