@@ -152,10 +152,44 @@ def test_of_many_features_the_best_is_found_too() -> None:
     optimizer, generator = torch.optim.Adam([scores], lr=0.1), rng()
     for _ in range(60):
         optimizer.zero_grad()
-        value = PlackettLuce().objective(scores.expand(64, 100), 2, lambda m: 3 * m[..., 70], generator)
+        value = PlackettLuce().objective(
+            scores.expand(64, 100), 2, lambda m: 3 * m[..., 70], generator, progress=0.5
+        )
         (-value).backward()
         optimizer.step()
     assert scores.argmax().item() == 70
+
+
+def test_of_many_features_two_are_found_that_only_count_together() -> None:
+    # By chance one pair of 4,950: training begins with subsets of any size, and forty steps of that suffice.
+    left = torch.arange(64) < 32
+    scores = torch.zeros(64, 100, requires_grad=True)
+    optimizer, generator = torch.optim.Adam([scores], lr=0.1), rng()
+
+    def value(masks: torch.Tensor) -> torch.Tensor:
+        return torch.where(left, masks[..., 0] * masks[..., 1], 3 * masks[..., 2])
+
+    for _ in range(40):
+        optimizer.zero_grad()
+        (-PlackettLuce(samples=8).objective(scores, 2, value, generator)).backward()
+        optimizer.step()
+    assert set(scores[left].mean(dim=0).topk(2).indices.tolist()) == {0, 1}
+    assert scores[~left].mean(dim=0).argmax() == 2
+
+
+def test_of_many_features_some_subsets_have_fewer_than_k() -> None:
+    """Or nothing would order the first k: by chance one of 25 sizes of 100 is below 5."""
+    asked = []
+
+    def value(masks: torch.Tensor) -> torch.Tensor:
+        asked.append(masks.sum(dim=-1))
+        return masks[..., 0]
+
+    PlackettLuce().objective(torch.zeros(1000, 100), 5, value, rng(), progress=0.5)
+    (numbers,) = asked
+    assert ((numbers >= 1) & (numbers < 5)).float().mean().item() == pytest.approx(1 / 16, abs=0.005)
+    assert (numbers > 5).float().mean().item() == pytest.approx(1 / 16, abs=0.005)
+    assert (numbers == 5).float().mean().item() == pytest.approx(7 / 8, abs=0.005)
 
 
 def test_evidence_is_least_at_the_scores_that_add_up() -> None:

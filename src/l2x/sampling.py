@@ -28,6 +28,9 @@ LogValue = Callable[[Tensor], Tensor]
 # Subsets have no more features than this, but for k. Large ones show what only counts together: of 2,000
 # columns, .21 exact sets after 60 steps with up to 512 in a subset, .996 with any number.
 LARGE = 2048
+# Of more than FEW features training begins, for this share of its steps, with a regression on subsets of any
+# size; of more than MANY, with the fewer rows the more there are.
+REGRESSION_FIRST, MANY = 1 / 6, 256
 
 
 class Sampler(Registered, ABC):
@@ -138,6 +141,9 @@ class PlackettLuce(Sampler):
     (Kool et al. 2019), which keeps the variance low without a learned baseline. The measurements behind the
     defaults are in docs/method.md.
 
+    Of many features, two that only count together, and in some rows, are hardly ever drawn together once
+    others are preferred. So there the scores begin as a regression on random subsets, where nothing competes.
+
     Attributes
     ----------
     samples : subsets drawn per row
@@ -184,6 +190,8 @@ class PlackettLuce(Sampler):
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
         batch, d = scores.shape
+        if d > FEW and self.samples > 1 and progress < REGRESSION_FIRST:
+            return self._regression(scores, log_value, generator)
         share = self.other_sizes if d <= FEW else self.other_sizes / 2
         others = int(share * batch) if d > 1 else 0
         sizes = torch.full((batch,), k, device=scores.device)
@@ -204,6 +212,19 @@ class PlackettLuce(Sampler):
         _standardise(advantage[:, :others], self.other_weight)
         # values.mean() carries the gradient of a value that still learns (joint training)
         return (advantage * log_p).mean() + values.mean() + _exploration(scores, self.explore, progress)
+
+    def _regression(self, scores: Tensor, log_value: LogValue, generator: torch.Generator) -> Tensor:
+        """Scores that add up to what subsets of any size are worth, in standard deviations of it."""
+        batch, d = scores.shape
+        rows = max(1, batch * MANY // max(d, MANY))  # the others keep nothing
+        share = torch.rand(rows, 1, generator=generator, device=scores.device)
+        noise = torch.rand(self.samples, rows, d, generator=generator, device=scores.device)
+        masks = scores.new_zeros(self.samples, batch, d)
+        masks[:, :rows] = (noise < share) & (scores[:rows] > NEVER)
+        values = log_value(masks)
+        found = _differences(values[:, :rows].detach())
+        _standardise(found)
+        return _fit(scores[:rows], masks[:, :rows], found) + values.mean()
 
 
 @dataclass(frozen=True)
@@ -238,12 +259,7 @@ class Evidence(Sampler):
             self.subsets, *scores.shape, generator=generator, device=scores.device
         ).masked_fill_(never, -1.0)
         masks = torch.zeros_like(noise).scatter_(-1, noise.topk(k).indices, 1.0) * ~never
-        found = log_value(masks).detach()
-        found = found - found.mean(dim=0)
-        explained = (scores.masked_fill(never, 0.0) * masks).sum(dim=-1)  # (subsets, batch)
-        errors = found - explained + explained.mean(dim=0)
-        # as a share of the variance, so that the learning rate means the same everywhere
-        return -errors.square().mean() / found.square().mean().clamp_min(1e-6)
+        return _fit(scores, masks, _differences(log_value(masks).detach()))
 
 
 @dataclass(frozen=True)
@@ -308,6 +324,19 @@ class Reinforce(Sampler):
         return ((reward - reward.mean()) * log_p).mean() + values.mean()
 
 
+def _differences(values: Tensor) -> Tensor:
+    """Of the subsets of a row, (m, batch): what all of them have in common cannot change the ranking."""
+    return values - values.mean(dim=0)
+
+
+def _fit(scores: Tensor, masks: Tensor, found: Tensor) -> Tensor:
+    """How well the scores of subsets, (m, batch, d), add up to what was found of them: less the squared error
+    as a share of the variance, so that the learning rate means the same everywhere."""
+    explained = (scores.masked_fill(scores <= NEVER, 0.0) * masks).sum(dim=-1)  # (m, batch)
+    errors = found - _differences(explained)
+    return -errors.square().mean() / found.square().mean().clamp_min(1e-6)
+
+
 def _exploration(scores: Tensor, weights: tuple[float, float], progress: float) -> Tensor:
     """-KL(uniform || softmax(scores)), up to a constant, its weight going from the first to the second;
     uniform over what may be selected."""
@@ -320,9 +349,7 @@ def _exploration(scores: Tensor, weights: tuple[float, float], progress: float) 
 def _against_the_others(values: Tensor) -> Tensor:
     """Each sample's value less the mean of the row's other samples, (samples, batch)."""
     m = len(values)
-    if m == 1:
-        return values - values.mean()
-    return (values - values.mean(0, keepdim=True)) * (m / (m - 1))
+    return values - values.mean() if m == 1 else _differences(values) * (m / (m - 1))
 
 
 def _standardise(advantage: Tensor, weight: float = 1.0) -> None:
