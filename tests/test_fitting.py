@@ -13,7 +13,7 @@ from toy_models import one_column
 import l2x
 from l2x.conditional import NetworkQ
 from l2x.data import Rows, prepare
-from l2x.fitting import fit_reader, fit_selector, fit_surrogate, random_masks
+from l2x.fitting import _subsets, fit_reader, fit_selector, fit_surrogate, random_masks
 from l2x.networks.recipe import ReadsFirst
 from l2x.sampling import PlackettLuce
 from l2x.training import Phase, Run
@@ -50,26 +50,37 @@ def test_random_masks_of_many_features_begin_whole(progress: float, whole: float
     rows = Rows(view, None, view.encode(X), torch.zeros(2000, 1))
     masks = random_masks(rows, 3, torch.Generator().manual_seed(0), progress)
     sizes = masks.sum(dim=1)
-    # Of what is not whole half has size 3; a few of the others happen to.
+    # Of what is not whole half has a size from 1 to 3; a few of the others happen to.
     assert (sizes == 100).float().mean().item() == pytest.approx(whole, abs=0.03)
-    assert (sizes == 3).float().mean().item() == pytest.approx((1 - whole) / 2, abs=0.04)
+    for size in (1, 2, 3):
+        assert (sizes == size).float().mean().item() == pytest.approx((1 - whole) / 6, abs=0.03)
     if not whole:
         assert masks.mean(dim=0).std() < 0.03  # no feature is preferred
 
 
 def test_sizes_of_many_features() -> None:
-    """Besides k alike up to 2 k, of all sizes up to d, and ever fewer beyond."""
+    """Half up to k; of the others as many beyond it, up to 2 k, of all sizes up to d, and ever fewer."""
     X = np.random.default_rng(0).normal(size=(8000, 400))
     view = l2x.Columns().fit(X)
     rows = Rows(view, None, view.encode(X), torch.zeros(8000, 1))
     sizes = random_masks(rows, 32, torch.Generator().manual_seed(0)).sum(dim=1)
-    other = sizes[sizes != 32]
     low, high, large, whole = (
-        ((other >= a) & (other < b)).float().mean().item()
-        for a, b in [(0, 32), (32, 64), (128, 256), (256, 401)]
+        ((sizes >= a) & (sizes < b)).float().mean().item()
+        for a, b in [(0, 33), (33, 65), (129, 257), (257, 401)]
     )
-    assert low == pytest.approx(high, abs=0.05)
+    assert low - 0.5 == pytest.approx(high, abs=0.03)
     assert high > large > whole > 0
+
+
+@given(st.integers(1, 12), st.integers(0, 2**31))
+@settings(max_examples=30, deadline=None)
+def test_subsets_of_given_sizes_are_all_alike(d: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.randint(1, d + 1, (1000, 1), generator=generator)
+    masks = _subsets(sizes, d, generator)
+    assert torch.equal(masks.sum(dim=1, keepdim=True), sizes)
+    # A feature is in as many as any other: standard errors are below .016; six of them.
+    assert torch.allclose(masks.float().mean(dim=0), sizes.float().mean() / d, atol=0.1)
 
 
 def test_what_may_not_be_selected_is_in_no_mask() -> None:

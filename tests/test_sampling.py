@@ -192,6 +192,32 @@ def test_of_many_features_some_subsets_have_fewer_than_k() -> None:
     assert (numbers == 5).float().mean().item() == pytest.approx(7 / 8, abs=0.005)
 
 
+@pytest.mark.parametrize(("progress", "size"), [(0.17, 16), (0.25, 11), (0.34, 5), (1.0, 5)])
+def test_of_many_features_subsets_shrink_to_k(progress: float, size: int) -> None:
+    asked = []
+
+    def value(masks: torch.Tensor) -> torch.Tensor:
+        asked.append(masks.sum(dim=-1))
+        return masks[..., 0]
+
+    PlackettLuce().objective(torch.zeros(400, 100), 5, value, rng(), progress)
+    assert asked[0].mode().values.unique().tolist() == [size]
+
+
+def test_at_first_subsets_of_many_features_come_with_their_complements() -> None:
+    scores = torch.zeros(3, 70)
+    scores[1, 40:] = NEVER
+    asked: list[torch.Tensor] = []
+
+    def value(masks: torch.Tensor) -> torch.Tensor:
+        asked.append(masks)
+        return masks[..., 0]
+
+    PlackettLuce(samples=5).objective(scores, 3, value, rng())
+    (masks,) = asked
+    assert torch.equal(masks[:2] + masks[3:], (scores > NEVER).float().expand(2, 3, 70))
+
+
 def test_evidence_is_least_at_the_scores_that_add_up() -> None:
     """With v(S) = Σ_{i in S} c_i the scores c, up to a constant, explain all; others do not."""
     c = torch.tensor([3.0, -1.0, 0.5, 0.0])

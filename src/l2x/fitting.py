@@ -92,30 +92,36 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float
 
 
 def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress: float) -> Tensor:
-    """As above, without sorting, and with large sizes the less likely the larger they are: alike up to
-    USUAL or 2 k, then falling with their square, so that all occur and the work hardly grows with d.
+    """As above, without sorting. Half have sizes uniform on 1 .. k: from small subsets more is learned, of
+    size k, too. Of the others large sizes are the less likely the larger they are: alike up to USUAL or 2 k,
+    then falling with their square, so that all occur and the work hardly grows with d.
 
     Of 200 features two that only count together are both in one random subset of four in 3,000: nothing
     would be learned of them. So training begins with whole rows, or large parts of them.
     """
     whole = max(0.0, 1 - progress / WHOLE_FIRST)
-    at_k = round(n * (1 - whole) / 2)  # the first of the rows, whose order is random
-    others = n - at_k
+    small = round(n * (1 - whole) / 2)  # the first of the rows, whose order is random
+    others = n - small
     usual = min(d, max(USUAL, 2 * k))
     reach = torch.rand(others, 1, generator=generator) * (2 - usual / d)
     sizes = usual * torch.where(reach < 1, reach, 1 / (2 - reach))
     sizes[: round(n * whole)] = min(d, WHOLE)
     # Each feature by itself: the sizes are those but for chance.
     masks = torch.rand(others, d, generator=generator) < sizes / d
-    return torch.cat([_subsets(at_k, d, k, generator), masks]).float()
+    return torch.cat(
+        [_subsets(torch.randint(1, k + 1, (small, 1), generator=generator), d, generator), masks]
+    ).float()
 
 
-def _subsets(n: int, d: int, k: int, generator: torch.Generator) -> Tensor:
-    """Masks (n, d) of k features, all alike: Floyd's algorithm, k draws without a repetition."""
-    masks = torch.zeros(n, d, dtype=torch.bool)
-    for last in range(d - k, d):
-        drawn = torch.randint(0, last + 1, (n, 1), generator=generator)
-        masks.scatter_(1, torch.where(masks.gather(1, drawn), last, drawn), True)
+def _subsets(sizes: Tensor, d: int, generator: torch.Generator) -> Tensor:
+    """Masks (n, d) of subsets of these sizes (n, 1), all alike: Floyd's algorithm, draws without a
+    repetition."""
+    masks = torch.zeros(len(sizes), d, dtype=torch.bool)
+    for draw in range(int(sizes.max()) if len(sizes) else 0):
+        last = (d - sizes + draw).clamp_(max=d - 1)
+        drawn = (torch.rand(len(sizes), 1, generator=generator, dtype=torch.float64) * (last + 1)).long()
+        pick = torch.where(masks.gather(1, drawn), last, drawn)
+        masks.scatter_(1, pick, masks.gather(1, pick) | (draw < sizes))
     return masks
 
 

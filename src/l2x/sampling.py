@@ -29,8 +29,9 @@ LogValue = Callable[[Tensor], Tensor]
 # columns, .21 exact sets after 60 steps with up to 512 in a subset, .996 with any number.
 LARGE = 2048
 # Of more than FEW features training begins, for this share of its steps, with a regression on subsets of any
-# size; of more than MANY, with the fewer rows the more there are.
-REGRESSION_FIRST, MANY = 1 / 6, 256
+# size (of more than MANY features, with the fewer rows the more there are); and for as many steps more the
+# size falls to k, from this one or 2 k.
+BEGINNING, MANY, AT_FIRST = 1 / 6, 256, 16
 
 
 class Sampler(Registered, ABC):
@@ -142,7 +143,8 @@ class PlackettLuce(Sampler):
     defaults are in docs/method.md.
 
     Of many features, two that only count together, and in some rows, are hardly ever drawn together once
-    others are preferred. So there the scores begin as a regression on random subsets, where nothing competes.
+    others are preferred. So there the scores begin as a regression on random subsets, where nothing competes,
+    and then subsets shrink to k.
 
     Attributes
     ----------
@@ -190,11 +192,11 @@ class PlackettLuce(Sampler):
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
         batch, d = scores.shape
-        if d > FEW and self.samples > 1 and progress < REGRESSION_FIRST:
+        if d > FEW and self.samples > 1 and progress < BEGINNING:
             return self._regression(scores, log_value, generator)
         share = self.other_sizes if d <= FEW else self.other_sizes / 2
         others = int(share * batch) if d > 1 else 0
-        sizes = torch.full((batch,), k, device=scores.device)
+        sizes = torch.full((batch,), k if d <= FEW else _shrinking(k, d, progress), device=scores.device)
         most = max(2, min(d, max(LARGE, k + 1)))
         sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
         # Of many features hardly any size is below k by chance, and nothing would order the first k.
@@ -214,13 +216,16 @@ class PlackettLuce(Sampler):
         return (advantage * log_p).mean() + values.mean() + _exploration(scores, self.explore, progress)
 
     def _regression(self, scores: Tensor, log_value: LogValue, generator: torch.Generator) -> Tensor:
-        """Scores that add up to what subsets of any size are worth, in standard deviations of it."""
+        """Scores that add up to what subsets of any size are worth, in standard deviations of it. Half of the
+        subsets are the complements of the others: between the two, interactions of an even number of features
+        cancel out, which scores cannot express (paired sampling, Covert and Lee 2021)."""
         batch, d = scores.shape
         rows = max(1, batch * MANY // max(d, MANY))  # the others keep nothing
         share = torch.rand(rows, 1, generator=generator, device=scores.device)
-        noise = torch.rand(self.samples, rows, d, generator=generator, device=scores.device)
+        half = (self.samples + 1) // 2
+        drawn = torch.rand(half, rows, d, generator=generator, device=scores.device) < share
         masks = scores.new_zeros(self.samples, batch, d)
-        masks[:, :rows] = (noise < share) & (scores[:rows] > NEVER)
+        masks[:, :rows] = torch.cat([drawn, ~drawn])[: self.samples] & (scores[:rows] > NEVER)
         values = log_value(masks)
         found = _differences(values[:, :rows].detach())
         _standardise(found)
@@ -322,6 +327,12 @@ class Reinforce(Sampler):
         values = log_value(masks)
         reward = values.detach()
         return ((reward - reward.mean()) * log_p).mean() + values.mean()
+
+
+def _shrinking(k: int, d: int, progress: float) -> int:
+    """The size of subsets, after the regression: k in the end."""
+    start = min(d, max(AT_FIRST, 2 * k))
+    return k + round((start - k) * min(1.0, max(0.0, 2 - progress / BEGINNING)))
 
 
 def _differences(values: Tensor) -> Tensor:
