@@ -36,10 +36,10 @@ CARD = 0.95  # the share that the report card is of
 # The most features a row may keep; no row of INVASE's sets has more relevant ones.
 MOST = {"adult": 5, "mnist-38": 4} | dict.fromkeys(INVASE_SETS, 5)
 FULL, QUICK = honesty.FULL, honesty.QUICK
-# Draws that nothing was tried on: those of `honesty`, and others since, were looked at with rules of before.
-FRESH = 1300
 # With this many columns the budget's steps do not find Syn5's product: the view's own plan is run.
 WIDE = 100
+# Draws that nothing was tried on: those of `honesty`, and others since, were looked at with rules of before.
+FRESH = {11: 1300, WIDE: 1600}
 
 
 def experiment(
@@ -71,8 +71,9 @@ def set_up(name: str, d: int | None, seed: int, budget: CardBudget) -> Setting:
         return replace(honesty.three_or_eight(seed, budget), k=MOST[name])
     if d == WIDE:
         budget = replace(budget, value_steps=None, selector_steps=None)
-    draw = partial(invase, cast(InvaseName, name), d=d or 11)
-    return honesty.judged(draw, budget.first_seed + FRESH + seed, budget, k=MOST[name])
+    assert d is not None
+    draw = partial(invase, cast(InvaseName, name), d=d)
+    return honesty.judged(draw, budget.first_seed + FRESH[d] + seed, budget, k=MOST[name])
 
 
 def measure(setting: Setting, seed: int) -> Record:
