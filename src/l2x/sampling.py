@@ -29,9 +29,9 @@ LogValue = Callable[[Tensor], Tensor]
 # columns, .21 exact sets after 60 steps with up to 512 in a subset, .996 with any number.
 LARGE = 2048
 # Of more than FEW features training begins, for this share of its steps, with a regression on subsets of any
-# size (of more than MANY features, with the fewer rows the more there are); and for as many steps more the
-# size falls to k, from this one or 2 k.
-BEGINNING, MANY, AT_FIRST = 1 / 6, 256, 16
+# size; and for as many steps more the size falls to k, from this one or 2 k. Of more than MANY, of which a
+# regression learns too little in that time, it does not.
+BEGINNING, AT_FIRST, MANY = 1 / 6, 16, 256
 
 
 class Sampler(Registered, ABC):
@@ -142,7 +142,7 @@ class PlackettLuce(Sampler):
     (Kool et al. 2019), which keeps the variance low without a learned baseline. The measurements behind the
     defaults are in docs/method.md.
 
-    Of many features, two that only count together, and in some rows, are hardly ever drawn together once
+    Of a hundred features, two that only count together, and in some rows, are hardly ever drawn together once
     others are preferred. So there the scores begin as a regression on random subsets, where nothing competes,
     and then subsets shrink to k.
 
@@ -154,7 +154,7 @@ class PlackettLuce(Sampler):
         given up for all rows before the network has learned to tell rows apart.
     other_sizes, other_weight : the share of rows whose subsets have a random size instead of k, so that the
         ranking means something at every k, and how much they count. Of many features it is half the share,
-        as long rankings are most of the work there, and half of these have fewer than k
+        as long rankings are most of the work there, and of up to MANY half of these have fewer than k
 
     >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
     >>> sampler = PlackettLuce(samples=4)
@@ -192,17 +192,19 @@ class PlackettLuce(Sampler):
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
         batch, d = scores.shape
-        if d > FEW and self.samples > 1 and progress < BEGINNING:
+        several = FEW < d <= MANY
+        if several and self.samples > 1 and progress < BEGINNING:
             return self._regression(scores, log_value, generator)
         share = self.other_sizes if d <= FEW else self.other_sizes / 2
         others = int(share * batch) if d > 1 else 0
-        sizes = torch.full((batch,), k if d <= FEW else _shrinking(k, d, progress), device=scores.device)
+        sizes = torch.full((batch,), _shrinking(k, d, progress) if several else k, device=scores.device)
         most = max(2, min(d, max(LARGE, k + 1)))
         sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
-        # Of many features hardly any size is below k by chance, and nothing would order the first k.
-        fewer = others // 2 if d > FEW and k > 1 else 0
+        # Of several features hardly any size is below k by chance, and nothing would order the first k. Of
+        # many all are needed: large subsets show what only counts together.
+        fewer = others // 2 if several and k > 1 else 0
         sizes[:fewer] = torch.randint(1, max(2, k), (fewer,), generator=generator, device=scores.device)
-        # There, long rankings are only drawn for the rows that need them.
+        # Of more than FEW, long rankings are only drawn for the rows that need them.
         few = [slice(fewer), slice(fewer, others), slice(others, None)]
         parts = [slice(None)] if d <= FEW else few
         drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
@@ -220,16 +222,14 @@ class PlackettLuce(Sampler):
         subsets are the complements of the others: between the two, interactions of an even number of features
         cancel out, which scores cannot express (paired sampling, Covert and Lee 2021)."""
         batch, d = scores.shape
-        rows = max(1, batch * MANY // max(d, MANY))  # the others keep nothing
-        share = torch.rand(rows, 1, generator=generator, device=scores.device)
+        share = torch.rand(batch, 1, generator=generator, device=scores.device)
         half = (self.samples + 1) // 2
-        drawn = torch.rand(half, rows, d, generator=generator, device=scores.device) < share
-        masks = scores.new_zeros(self.samples, batch, d)
-        masks[:, :rows] = torch.cat([drawn, ~drawn])[: self.samples] & (scores[:rows] > NEVER)
+        drawn = torch.rand(half, batch, d, generator=generator, device=scores.device) < share
+        masks = (torch.cat([drawn, ~drawn])[: self.samples] & (scores > NEVER)).to(scores.dtype)
         values = log_value(masks)
-        found = _differences(values[:, :rows].detach())
+        found = _differences(values.detach())
         _standardise(found)
-        return _fit(scores[:rows], masks[:, :rows], found) + values.mean()
+        return _fit(scores, masks, found) + values.mean()
 
 
 @dataclass(frozen=True)
