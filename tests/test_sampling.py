@@ -177,16 +177,24 @@ def test_of_many_features_two_are_found_that_only_count_together() -> None:
     assert scores[~left].mean(dim=0).argmax() == 2
 
 
-def test_of_many_features_some_subsets_have_fewer_than_k() -> None:
-    """Or nothing would order the first k: by chance one of 25 sizes of 100 is below 5."""
-    asked = []
+def asked(
+    sampler: PlackettLuce | Evidence, scores: torch.Tensor, k: int, progress: float = 0.0
+) -> torch.Tensor:
+    """The masks that a sampler asks about in a step."""
+    found: list[torch.Tensor] = []
 
     def value(masks: torch.Tensor) -> torch.Tensor:
-        asked.append(masks.sum(dim=-1))
+        found.append(masks)
         return masks[..., 0]
 
-    PlackettLuce().objective(torch.zeros(1000, 100), 5, value, rng(), progress=0.5)
-    (numbers,) = asked
+    sampler.objective(scores, k, value, rng(), progress)
+    (masks,) = found
+    return masks
+
+
+def test_of_many_features_some_subsets_have_fewer_than_k() -> None:
+    """Or nothing would order the first k: by chance one of 25 sizes of 100 is below 5."""
+    numbers = asked(PlackettLuce(), torch.zeros(1000, 100), 5, progress=0.5).sum(dim=-1)
     assert ((numbers >= 1) & (numbers < 5)).float().mean().item() == pytest.approx(1 / 16, abs=0.005)
     assert (numbers > 5).float().mean().item() == pytest.approx(1 / 16, abs=0.005)
     assert (numbers == 5).float().mean().item() == pytest.approx(7 / 8, abs=0.005)
@@ -194,27 +202,14 @@ def test_of_many_features_some_subsets_have_fewer_than_k() -> None:
 
 @pytest.mark.parametrize(("progress", "size"), [(0.17, 16), (0.25, 11), (0.34, 5), (1.0, 5)])
 def test_of_many_features_subsets_shrink_to_k(progress: float, size: int) -> None:
-    asked = []
-
-    def value(masks: torch.Tensor) -> torch.Tensor:
-        asked.append(masks.sum(dim=-1))
-        return masks[..., 0]
-
-    PlackettLuce().objective(torch.zeros(400, 100), 5, value, rng(), progress)
-    assert asked[0].mode().values.unique().tolist() == [size]
+    sizes = asked(PlackettLuce(), torch.zeros(400, 100), 5, progress).sum(dim=-1)
+    assert sizes.mode().values.unique().tolist() == [size]
 
 
 def test_at_first_subsets_of_many_features_come_with_their_complements() -> None:
     scores = torch.zeros(3, 70)
     scores[1, 40:] = NEVER
-    asked: list[torch.Tensor] = []
-
-    def value(masks: torch.Tensor) -> torch.Tensor:
-        asked.append(masks)
-        return masks[..., 0]
-
-    PlackettLuce(samples=5).objective(scores, 3, value, rng())
-    (masks,) = asked
+    masks = asked(PlackettLuce(samples=5), scores, 3)
     assert torch.equal(masks[:2] + masks[3:], (scores > NEVER).float().expand(2, 3, 70))
 
 
@@ -233,14 +228,7 @@ def test_evidence_is_least_at_the_scores_that_add_up() -> None:
 def test_evidence_asks_about_k_features_or_all_that_there_are() -> None:
     scores = torch.zeros(2, 6)
     scores[1, 2:] = NEVER
-    asked: list[torch.Tensor] = []
-
-    def value(masks: torch.Tensor) -> torch.Tensor:
-        asked.append(masks)
-        return masks.sum(dim=-1)
-
-    Evidence(subsets=5).objective(scores, 3, value, rng())
-    (masks,) = asked
+    masks = asked(Evidence(subsets=5), scores, 3)
     assert masks[:, 0].sum(dim=-1).tolist() == [3] * 5
     assert masks[:, 1].tolist() == [[1, 1, 0, 0, 0, 0]] * 5
 
