@@ -51,10 +51,10 @@ def table(group: Records) -> Table:
         "keep": lambda i: f"{group[0]['keep'][i]:g}",
         "features": lambda i: f"{np.mean([r['mean_size'][i] for r in group]):.2f}",
         "the model": lambda i: cell("posthoc_accuracy", i),
-        "same size for all": lambda i: cell("fixed_posthoc_accuracy", i),
+        "one size": lambda i: cell("fixed_posthoc_accuracy", i),
         "the rest": lambda i: cell("complement_accuracy", i),
         "the judge": lambda i: cell("judge_accuracy", i),
-        "same size for all ": lambda i: cell("fixed_judge_accuracy", i),
+        "one size ": lambda i: cell("fixed_judge_accuracy", i),
         "TPR": lambda i: cell("tpr", i),
         "FDR": lambda i: cell("fdr", i),
     }
@@ -79,7 +79,8 @@ def figure(group: Records, key: str) -> Figure:
 def caption(group: Records) -> str:
     return (
         f"Mean over {len(group)} seed(s); at most {group[0]['k']} features, {group[0]['rows']:,} test rows. "
-        "The rest: the model, shown all but what is kept. TPR: share of the relevant features that are kept; "
+        "One size: the same number in every row. The rest: the model, shown all but what is kept. "
+        "TPR: share of the relevant features that are kept; "
         f"FDR: share of the kept ones that are not.{encoding(group)}"
     )
 
