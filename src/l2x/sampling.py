@@ -344,7 +344,7 @@ def _fit(scores: Tensor, masks: Tensor, found: Tensor) -> Tensor:
     """How well the scores of subsets, (m, batch, d), add up to what was found of them: less the squared error
     as a share of the variance, so that the learning rate means the same everywhere."""
     explained = (scores.masked_fill(scores <= NEVER, 0.0) * masks).sum(dim=-1)  # (m, batch)
-    errors = found - _differences(explained)
+    errors = found - explained + explained.mean(dim=0)
     return -errors.square().mean() / found.square().mean().clamp_min(1e-6)
 
 
