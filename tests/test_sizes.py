@@ -63,6 +63,12 @@ def test_sizes_are_saved(explainer: l2x.Explainer, tmp_path: Path) -> None:
         assert np.array_equal(loaded.explain(X, keep=keep).sizes, explainer.explain(X, keep=keep).sizes)
 
 
+def test_the_score_of_what_rows_keep(explainer: l2x.Explainer) -> None:
+    X = np.random.default_rng(9).normal(size=(300, explainer.n_features_in_))
+    expected = l2x.evaluation.posthoc_accuracy(explainer.model, X, explainer.explain(X, keep=0.6))
+    assert explainer.score(X, keep=0.6) == pytest.approx(expected)
+
+
 def test_another_k_is_the_most(explainer: l2x.Explainer) -> None:
     X = np.random.default_rng(5).normal(size=(200, 4))
     three = explainer.explain(X, keep=0.95).sizes

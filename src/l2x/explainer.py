@@ -303,8 +303,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             class probabilities (n, classes), or of means; default: the model is asked
         keep : as many features as a row needs, k at most: on average this share of what the k features tell
             is kept, as learned on held-out rows; `explanation.sizes` has their numbers, which are learned up
-            to the explainer's own k, from a share of 0.5 on; more than 0.999 is all k. The explainer's own q
-            is asked about 0 .. k features of each row, which takes longer than the selection
+            to the explainer's own k, from a share of 0.5 on; more than 0.999 is all k. What features tell is
+            by the explainer's own q, which is asked about 0 .. k features of each row and takes longer than
+            the selection; the model may need more of them: `score(X, keep=...)`
 
         Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
         the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
@@ -391,13 +392,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"attribute takes a tensor, as captum's methods do, not a {kind}; use explain.")
         return attribution(self.explain(inputs), inputs)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, keep: float | None = None) -> float:
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
         (for regression, the R² of those answers). A float that prints with what random features and all
-        others keep. `y` is ignored; it is there for scikit-learn."""
+        others keep. `y` is ignored; it is there for scikit-learn. `keep` is that of `explain`."""
         from l2x.evaluation.agreement import scored
 
-        return scored(self._black_box(), X, self.explain(X))
+        return scored(self._black_box(), X, self.explain(X, keep=keep))
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""

@@ -61,6 +61,8 @@ def subject_of(
     first, *others = members
     if keep is not None and isinstance(first, Explanation):
         raise InputError("keep= is for an explainer; explanations are judged with the sizes that they have.")
+    if keep is not None and not isinstance(first, Explainer):
+        raise InputError(f"keep= is for an l2x.Explainer; a {type(first).__name__} has one k.")
     k = getattr(first, "k", None) if k is None else k
     if k is None:
         raise InputError(f"{type(first).__name__} has no k of its own: pass k=, how many features to select.")
