@@ -61,8 +61,7 @@ def subject_of(
     first, *others = members
     if keep is not None and isinstance(first, Explanation):
         raise InputError("keep= is for an explainer; explanations are judged with the sizes that they have.")
-    if keep is not None and not isinstance(first, Explainer):
-        raise InputError(f"keep= is for an l2x.Explainer; a {type(first).__name__} has one k.")
+    _check_keeps(first, keep)
     k = getattr(first, "k", None) if k is None else k
     if k is None:
         raise InputError(f"{type(first).__name__} has no k of its own: pass k=, how many features to select.")
@@ -85,8 +84,7 @@ def knowing(method: Any, model: Any) -> Any:
 def selections_of(method: Any, X: Any, k: int, keep: float | None = None) -> Explanation:
     """What a method, or a precomputed explanation of X, selects with this k."""
     if not isinstance(method, Explanation):
-        if keep is not None and not isinstance(method, Explainer):
-            raise InputError(f"keep= is for an l2x.Explainer; a {type(method).__name__} has one k.")
+        _check_keeps(method, keep)
         share = {} if keep is None else {"keep": keep}
         explanation: Explanation = method.explain(X, k, **share)
         return explanation
@@ -95,6 +93,12 @@ def selections_of(method: Any, X: Any, k: int, keep: float | None = None) -> Exp
             f"The explanation is of {len(method)} rows, X_test has {len(X)}: give the same rows."
         )
     return replace(method, k=k)  # the same ranking, cut after k
+
+
+def _check_keeps(method: Any, keep: float | None) -> None:
+    """Only an explainer of ours has learned how many features a row needs."""
+    if not (keep is None or isinstance(method, Explainer | Explanation)):
+        raise InputError(f"keep= is for an l2x.Explainer; a {type(method).__name__} has one k.")
 
 
 def _timed(method: Any, X: Any, k: int, keep: float | None) -> tuple[Explanation, float]:
