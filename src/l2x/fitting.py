@@ -108,9 +108,8 @@ def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress:
     sizes[: round(n * whole)] = min(d, WHOLE)
     # Each feature by itself: the sizes are those but for chance.
     masks = torch.rand(others, d, generator=generator) < sizes / d
-    return torch.cat(
-        [_subsets(torch.randint(1, k + 1, (small, 1), generator=generator), d, generator), masks]
-    ).float()
+    up_to_k = _subsets(torch.randint(1, k + 1, (small, 1), generator=generator), d, generator)
+    return torch.cat([up_to_k, masks]).float()
 
 
 def _subsets(sizes: Tensor, d: int, generator: torch.Generator) -> Tensor:

@@ -205,8 +205,8 @@ class PlackettLuce(Sampler):
         fewer = others // 2 if several and k > 1 else 0
         sizes[:fewer] = torch.randint(1, max(2, k), (fewer,), generator=generator, device=scores.device)
         # Of more than FEW, long rankings are only drawn for the rows that need them.
-        few = [slice(fewer), slice(fewer, others), slice(others, None)]
-        parts = [slice(None)] if d <= FEW else few
+        split = [slice(fewer), slice(fewer, others), slice(others, None)]
+        parts = [slice(None)] if d <= FEW else split
         drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
         masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
         values = log_value(masks)
