@@ -223,6 +223,23 @@ def test_a_model_that_fails_fails_its_own_request_only() -> None:
         assert statuses == {1.0: {200}, 101.0: {502}}
 
 
+def test_a_model_that_exits_fails_its_own_request_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def exits(X: Any) -> Any:
+        if (np.asarray(X) > 100).any():
+            raise SystemExit(f"secret: {np.asarray(X).tolist()}")
+        return MODELS["columns"](X)
+
+    name = name_of("columns")
+    with TestClient(create_app([file_of("columns")], {name: exits}, Settings(timeout=5.0))) as client:
+        for path in (f"/v1/explainers/{name}/explain", f"/v1/models/{name}/predict"):
+            refused = client.post(path, json={"rows": [[101.0] * 5]})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (500, "internal")
+            assert client.post(path, json={"rows": [[1.0] * 5]}).status_code == 200
+    lines = [JsonLines().format(record) for record in caplog.records if record.levelname == "ERROR"]
+    assert [json.loads(line)["cause"] for line in lines] == ["SystemExit"] * 2
+    assert all(" exits" in line and "secret" not in line for line in lines)
+
+
 def test_health_and_descriptions(client: TestClient) -> None:
     assert client.get("/health/live").json() == {"status": "live"}
     assert client.get("/health/ready").json()["explainers"] == [name_of(kind) for kind in KINDS]

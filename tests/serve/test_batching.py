@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from l2x.serve.batching import Batcher
+from l2x.serve.batching import Batcher, WorkError
 from l2x.serve.refusals import ServiceError
 
 
@@ -182,3 +184,62 @@ def test_a_job_that_fails_at_once_leaves_the_next_one_as_it_was() -> None:
         made.close()
 
     asyncio.run(main())
+
+
+class Panic(BaseException):
+    """What pyo3 raises where Rust code panics."""
+
+
+@pytest.mark.parametrize(
+    "raised", [Panic, SystemExit, KeyboardInterrupt, asyncio.CancelledError, StopIteration]
+)
+@pytest.mark.parametrize("together", [1, 3])
+@pytest.mark.parametrize("inline", [0, 100])
+def test_whatever_the_work_raises_fails_its_own_jobs_and_leaves_the_batcher_ready(
+    raised: type[BaseException], together: int, inline: int
+) -> None:
+    def work(contents: Sequence[int]) -> list[int]:
+        if -1 in contents:
+            raise raised("in the work")
+        return squares(contents)
+
+    async def main() -> None:
+        made = batcher(work, inline=inline)
+        async with asyncio.timeout(10):
+            jobs = [made.submit(number, 1) for number in [-1, *range(1, together)]]
+            failed, *others = await asyncio.gather(*jobs, return_exceptions=True)
+            assert isinstance(failed, WorkError)
+            assert isinstance(failed.__cause__, raised)
+            assert others == squares(range(1, together))
+            assert await made.submit(3, 1) == 9
+        made.close()
+
+    # Python raises Ctrl-C in the main thread alone: in another one it is the work's own.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, main()).result()
+
+
+@pytest.mark.parametrize("before", [1, 3])  # the next job is done at once, or waits in the queue
+def test_an_interruption_of_the_main_thread_stops_the_loop(before: int) -> None:
+    def work(contents: Sequence[int]) -> list[int]:
+        if -1 in contents:
+            signal.raise_signal(signal.SIGINT)
+        return squares(contents)
+
+    async def main() -> None:
+        # That of asyncio would cancel the main task in the next turn of the loop.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        made = batcher(work, inline=100)
+        await asyncio.gather(*(made.submit(number, 1) for number in range(before)))
+        await asyncio.sleep(0)
+        try:
+            await made.submit(-1, 1)
+        finally:
+            made.close()
+
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGINT, handler)

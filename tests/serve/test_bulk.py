@@ -107,6 +107,21 @@ def test_with_a_model_its_answers_are_a_column() -> None:
         np.testing.assert_allclose(np.array(found["answer"].to_pylist()), of_frame(X))
 
 
+def test_a_model_that_exits_is_a_500_and_the_next_stream_is_explained() -> None:
+    def exits(X: Any) -> Any:
+        if (np.asarray(X) > 100).any():
+            raise SystemExit
+        return one_column(X)
+
+    table, _ = table_of("columns")
+    bad = table.set_column(0, "x0", pa.array([101.0] * len(table)))
+    with TestClient(create_app([file_of("columns")], {name_of("columns"): exits})) as client:
+        for _ in range(bulk.STREAMS + 1):  # none of them stays taken
+            refused = post(client, "columns", stream(bad))
+            assert (refused.status_code, refused.json()["error"]["code"]) == (500, "internal")
+        assert post(client, "columns", stream(table)).status_code == 200
+
+
 @pytest.mark.parametrize("cut", [0, 1, 9, 500, -3])
 def test_half_a_stream_is_refused_whole(client: TestClient, cut: int) -> None:
     body = stream(table_of("columns")[0])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from l2x.serve.refusals import overloaded, too_late
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 # How much the last batch says about the time that a row takes.
 NEWS = 0.2
@@ -35,7 +37,8 @@ class Batcher(Generic[Content, Result]):
 
     No job waits for others to come: a batch is whatever is there. A small job after one that was alone is
     worked on at once; what comes with it forms the next batch. Where the work fails, its jobs are done
-    once more one by one, so that a request fails only by itself. Belongs to one event loop.
+    once more one by one, so that a request fails only by itself. A job fails with an `Exception` whatever
+    its work raised (see `contained`), and the next batch follows. Belongs to one event loop.
 
     Parameters
     ----------
@@ -121,8 +124,8 @@ class Batcher(Generic[Content, Result]):
         self._watch(waiting - rows, rows)
         loop, contents = asyncio.get_running_loop(), [job.content for job in batch]
         if rows <= self._inline:
+            loop.call_soon(self._next)  # scheduled first, as Ctrl-C may interrupt the work
             self._finish(batch, rows, _timed(self._work, contents))
-            loop.call_soon(self._next)
             return
         self._at_work = batch
         if self._clock is None:
@@ -189,6 +192,31 @@ class Batcher(Generic[Content, Result]):
         self._seconds_per_row += NEWS * (outcome.seconds / max(1, rows) - self._seconds_per_row)
 
 
+class WorkError(Exception):
+    """The work raised something other than an ordinary exception, which is the cause of this error."""
+
+
+def contained(
+    work: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
+) -> Result:
+    """Call `work` and let only ordinary exceptions out, so that no model ends the process that serves it.
+
+    A Rust panic, SystemExit and whatever else does not derive from `Exception` become a `WorkError`, and so
+    does StopIteration, which a future cannot hold. Ctrl-C passes: Python raises it in the main thread only,
+    and a KeyboardInterrupt in any other thread comes from the work itself.
+    """
+    try:
+        return work(*arguments, **options)
+    except BaseException as error:
+        ordinary = isinstance(error, Exception) and not isinstance(error, StopIteration)
+        interrupted = (
+            isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+        )
+        if ordinary or interrupted:
+            raise
+        raise WorkError(f"The work raised {type(error).__name__}.") from error
+
+
 @dataclass(frozen=True)
 class _Outcome:
     seconds: float
@@ -199,7 +227,7 @@ class _Outcome:
 def _timed(work: Callable[[Sequence[Any]], Sequence[Any]], contents: Sequence[Any]) -> _Outcome:
     started = time.perf_counter()
     try:
-        results = work(contents)
+        results = contained(work, contents)
         if len(results) != len(contents):
             raise RuntimeError(f"{len(results)} results for {len(contents)} jobs")
         return _Outcome(time.perf_counter() - started, results)

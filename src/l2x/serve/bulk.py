@@ -24,6 +24,7 @@ from l2x.features.kinds import kind_of
 from l2x.features.reading import reading_of
 from l2x.features.view import View
 from l2x.interop import arrow_columns
+from l2x.serve.batching import contained
 from l2x.serve.bodies import chunks
 from l2x.serve.catalogue import Catalogue
 from l2x.serve.gate import record_of
@@ -74,7 +75,7 @@ def bulk_routes(catalogue: Catalogue, settings: Settings, metrics: Metrics) -> A
         results = tempfile.SpooledTemporaryFile(max_size=BUFFER)  # noqa: SIM115 - closed by the response
         inlet = Inlet(asyncio.get_running_loop())
         work = asyncio.ensure_future(
-            asyncio.to_thread(explain_stream, served, inlet, results, size, keep, list(copy))
+            asyncio.to_thread(contained, explain_stream, served, inlet, results, size, keep, list(copy))
         )
         try:
             await _feed(request, inlet, work, settings)

@@ -11,7 +11,7 @@ from typing import Any
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
-from l2x.serve.batching import Batcher
+from l2x.serve.batching import Batcher, contained
 from l2x.serve.logs import log
 from l2x.serve.metrics import Metrics
 from l2x.serve.refusals import ServiceError
@@ -77,7 +77,7 @@ class Slot:
             return
         self._seen = found
         try:
-            new = await asyncio.to_thread(Served.load, self.name, self.path, self.model)
+            new = await asyncio.to_thread(contained, Served.load, self.name, self.path, self.model)
         except Exception as error:
             self._metrics.reloaded(self.name, "refused")
             log.error("reload refused", extra={"fields": {"explainer": self.name, "error": str(error)}})

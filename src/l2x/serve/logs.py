@@ -23,10 +23,13 @@ def log_request(fields: dict[str, Any]) -> None:
 
 
 def log_failure(request: str, error: Exception) -> None:
-    """Where it failed, not what the error says: messages may quote inputs."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    """Log the types of the error and of its cause, and where it arose; messages may quote inputs."""
+    fields = {"id": request, "error": type(error).__name__}
+    if error.__cause__ is not None:
+        fields["cause"] = type(error.__cause__).__name__
+    frames = traceback.extract_tb((error.__cause__ or error).__traceback__)[-3:]
     where = [f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
-    log.error("failure", extra={"fields": {"id": request, "error": type(error).__name__, "where": where}})
+    log.error("failure", extra={"fields": fields | {"where": where}})
 
 
 class JsonLines(logging.Formatter):
