@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import make_classification, make_regression
@@ -132,3 +133,8 @@ def test_a_model_of_one_class_is_certain_of_it() -> None:
 
     black_box = as_black_box(DummyClassifier().fit(np.zeros((5, 2)), ["only"] * 5))
     assert black_box(np.zeros((2, 2))).tolist() == [[1.0, 0.0]] * 2
+
+
+@pytest.mark.parametrize("name", ["detach", "texts"])
+def test_a_class_may_have_the_name_of_an_attribute(name: str) -> None:
+    assert answer(pd.DataFrame({"a": [0.2, 1.0], name: [0.8, 0.0]})).tolist() == [[0.2, 0.8], [1.0, 0.0]]

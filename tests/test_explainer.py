@@ -478,3 +478,17 @@ def test_two_rows_are_fitted_without_a_warning_of_torchs(table: np.ndarray) -> N
         l2x.Explainer(one_column, k=1, training=brief()).fit(table[:2])
     assert not [str(warning.message) for warning in caught if "torch" in warning.filename]
     assert not [str(warning.message) for warning in caught if "degrees of freedom" in str(warning.message)]
+
+
+def test_the_names_of_columns_do_not_matter(table: np.ndarray, tmp_path: Path) -> None:
+    """A pandas column is an attribute of its frame: names must not be mistaken for those of other types."""
+    names = ["texts", "detach", "tocsr", "column_names", "labels"]
+
+    def fitted(columns: list[str]) -> l2x.Explainer:
+        frame = pd.DataFrame(table, columns=columns)
+        explainer = l2x.Explainer(lambda X: one_column(X.to_numpy()), k=1, queries=600, training=brief())
+        return explainer.fit(frame, journal=tmp_path / f"{columns[0]}.parquet")
+
+    plain, awkward = fitted(list("abcde")), fitted(names)
+    scores = plain.explain(pd.DataFrame(table, columns=list("abcde"))).scores
+    assert np.array_equal(awkward.explain(pd.DataFrame(table, columns=names)).scores, scores)

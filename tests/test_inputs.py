@@ -80,3 +80,8 @@ def test_cells_of_tables_only() -> None:
         assert cells(KINDS[kind], 1) == [1.0, "w"]
     for kind in ("list", "tuple", "pandas series", "polars series"):
         assert cells(KINDS[kind], 1) == []
+
+
+def test_a_column_may_be_called_detach() -> None:
+    assert cells(pd.Series([1.0, 2.0], index=["detach", "b"]), 0) == []
+    assert cells(pd.DataFrame({"detach": [1.0]}), 0) == [1.0]

@@ -17,6 +17,7 @@ from scipy.special import expit, softmax
 from l2x.endpoint import Endpoint
 from l2x.errors import BlackBoxError, InputError, require
 from l2x.foundations.arrays import Array
+from l2x.inputs import tensor_to_array
 
 Task = Literal["classification", "regression"]
 
@@ -211,8 +212,7 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
 
 def numbers_of(output: Any, name: str = "The model") -> Array:
     """What a model returned, or what is brought in its place by this name, as an array of numbers."""
-    if hasattr(output, "detach"):
-        output = output.detach().cpu().numpy()
+    output = tensor_to_array(output)
     try:
         return np.asarray(output, dtype=np.float64)
     except (TypeError, ValueError) as error:

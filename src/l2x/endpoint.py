@@ -29,6 +29,7 @@ import pandas as pd
 
 from l2x.errors import BlackBoxError, InputError, require
 from l2x.foundations.arrays import Array
+from l2x.inputs import tensor_to_array
 
 # Statuses that a later attempt may not have: too slow, too many, and a server or gateway in trouble.
 TRANSIENT = (408, 429, 500, 502, 503, 504)
@@ -275,7 +276,7 @@ def _columns(X: Any) -> dict[str, list[Any]] | None:
 
 def _plain(X: Any) -> list[Any]:
     """Arrays and lists as nested lists; texts as they are."""
-    X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
+    X = tensor_to_array(X)
     X = X.tolist() if isinstance(X, np.ndarray) else X
     return [_cell(row) if not isinstance(row, list | tuple | np.ndarray) else _plain(row) for row in X]
 

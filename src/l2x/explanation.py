@@ -122,7 +122,8 @@ class Explanation:
         names[~self.selected] = None
         scores = np.where(self.selected, self.selected_scores, np.nan).T
         columns: dict[str, Any] = by_rank(names.T.tolist(), scores)
-        backend: Any = getattr(nw.from_native(self.inputs, pass_through=True), "implementation", "pandas")
+        given = nw.from_native(self.inputs, pass_through=True)
+        backend: Any = given.implementation if isinstance(given, nw.DataFrame) else "pandas"
         frame = nw.from_dict(columns, backend=backend).to_native()
         index = labels(self.inputs)
         return frame if index is None else frame.set_index(index)

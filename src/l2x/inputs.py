@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import narwhals as nw
@@ -11,6 +12,20 @@ from l2x.foundations.arrays import Array
 
 # What selects rows: one index, a slice, indices, or a mask of booleans.
 Rows = int | slice | Array | list[int] | list[bool]
+
+
+def is_tensor(X: Any) -> bool:
+    """Return whether X is a torch tensor, without importing torch.
+
+    The type decides, not attributes: a pandas column named `detach` is an attribute of its frame, too.
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def tensor_to_array(X: Any) -> Any:
+    """Return a torch tensor as a numpy array, and anything else unchanged."""
+    return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
 def row_indices(rows: Rows, n: int) -> slice | Array:
@@ -49,7 +64,7 @@ def cells(inputs: Any, row: int) -> list[Any]:
     if isinstance(frame, nw.DataFrame):
         return list(frame.row(row))
     # Of a list nobody knows whether its rows are texts or lists of cells.
-    if not isinstance(inputs, np.ndarray) and not hasattr(inputs, "detach"):
+    if not isinstance(inputs, np.ndarray) and not is_tensor(inputs):
         return []
     row_of_cells = inputs[row].tolist()
     return row_of_cells if isinstance(row_of_cells, list) else [row_of_cells]

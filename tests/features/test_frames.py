@@ -149,3 +149,12 @@ def test_sparse_columns_of_pandas_are_named() -> None:
     frame = pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 0.0, 1.0]), "b": [1.0, 2.0, 3.0]})
     with pytest.raises(l2x.InputError, match=r"Column 'a' is of a type .* X.sparse.to_dense\(\)"):
         l2x.Columns().fit(frame)
+
+
+@pytest.mark.parametrize("name", ["detach", "tocsr", "texts", "columns", "column_names"])
+def test_a_column_may_have_the_name_of_an_attribute(name: str) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], name: [3.0, 4.0]})
+    assert native(frame) is frame
+    twice = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "a", name])
+    with pytest.raises(l2x.InputError, match=r"named 'a';"):
+        native(twice)

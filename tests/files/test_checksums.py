@@ -63,3 +63,11 @@ def test_the_order_of_columns_counts() -> None:
 )
 def test_files_hold_them_so_they_never_change(rows: list[list[object]], expected: int) -> None:
     assert int(row_checksums(np.array(rows))[0]) == expected
+
+
+@pytest.mark.parametrize("name", ["texts", "detach", "columns"])
+def test_the_names_of_columns_do_not_count(name: str) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], name: ["x", "x"]})
+    assert np.array_equal(row_checksums(frame), row_checksums(frame.set_axis(["a", "b"], axis=1)))
+    column = pd.Series(["x", "y"])
+    assert np.array_equal(row_checksums(column.set_axis([name, "b"])), row_checksums(column))

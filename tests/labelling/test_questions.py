@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,3 +67,19 @@ def test_answers_of_another_width() -> None:
 
     with pytest.raises(l2x.BlackBoxError, match=r"returned \[2, 3\] columns in different batches"):
         ask_about(BlackBox(model), blocks(10), lambda part, answers: None, most=8)
+
+
+@pytest.mark.parametrize("name", ["texts", "detach"])
+def test_every_column_is_asked_about_whatever_its_name(name: str) -> None:
+    frame = pd.DataFrame(X, columns=["a", name, "c"])
+    answers = np.zeros((100, 2))
+
+    def model(part: pd.DataFrame) -> np.ndarray:
+        assert list(part.columns) == ["a", name, "c"]
+        return one_column(part.to_numpy())
+
+    def keep(part: Part, said: np.ndarray) -> None:
+        answers[part.first : part.first + len(part)] = said
+
+    ask_about(BlackBox(model), [Part(0, frame, frame)], keep, most=16)
+    assert np.array_equal(answers, one_column(X))

@@ -9,21 +9,23 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from narwhals.exceptions import DuplicateError
+from scipy.sparse import issparse
 
 from l2x.errors import InputError, some
 from l2x.foundations.arrays import Array
+from l2x.inputs import tensor_to_array
 
 CATEGORICAL = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object)
 
 
 def native(X: Any) -> Any:
     """X as a two-dimensional numeric array or a data frame; it may have no rows."""
-    if hasattr(X, "detach"):
-        X = X.detach().cpu().numpy()
+    X = tensor_to_array(X)
     if isinstance(X, np.ndarray | list | tuple):
         return _array(X)
-    if hasattr(X, "tocsr"):
+    if issparse(X):
         raise InputError("A sparse table is not supported; pass X.toarray().")
     try:
         frame = nw.from_native(X, eager_only=True)
@@ -79,7 +81,7 @@ def _no_columns(shape: tuple[int, ...]) -> InputError:
 
 
 def named_twice(X: Any) -> InputError:
-    names = [str(name) for name in getattr(X, "column_names", X.columns)]  # the first is pyarrow's
+    names = [str(name) for name in (X.column_names if isinstance(X, pa.Table) else X.columns)]
     twice = [name for name, times in Counter(names).items() if times > 1]
     return InputError(
         f"The table has more than one column named {some(list(map(repr, twice)))}; rename or drop them, so "
@@ -163,8 +165,6 @@ def _alike(column: Any, values: list[Any]) -> tuple[Any, Any]:
         fill = type(own)(values, dtype=own.dtype, name=name)
         return nw.from_native(own, series_only=True), nw.from_native(fill, series_only=True)
     if column.implementation.is_pyarrow():  # which has several types of text
-        import pyarrow as pa
-
         decimal = pa.types.is_decimal(own.type)
         cells = pa.array(values, pa.float64()).cast(own.type) if decimal else pa.array(values, own.type)
         fill = pa.chunked_array([cells])

@@ -13,6 +13,7 @@ from l2x.errors import ArtifactError, InputError
 from l2x.features.view import View, as_tensor
 from l2x.foundations.arrays import Array
 from l2x.foundations.numbers import is_whole
+from l2x.inputs import tensor_to_array
 from l2x.networks.patches import RECIPES, PatchPredictor, PatchSelector, upsample
 from l2x.networks.recipe import Networks, Recipes
 
@@ -166,10 +167,8 @@ class Patches(View):
 
 def _images(X: Any) -> Array:
     """X as an array of images of numbers."""
-    if hasattr(X, "detach"):
-        X = X.detach().cpu().numpy()
     try:
-        array = np.asarray(X)
+        array = np.asarray(tensor_to_array(X))
         array = array if array.dtype.kind in "fiub" else array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"Expected images as arrays of numbers of one shape: {error}.") from error

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from l2x.features.categories import arrow_cells
+from l2x.features.texts import Texts
 from l2x.foundations.arrays import Array
+from l2x.inputs import tensor_to_array
 
 # What a missing cell counts as, number or text. Files hold checksums: none of these numbers may change.
 MISSING = np.uint64(0xA5A5_5A5A_A5A5_5A5A)
@@ -40,8 +42,7 @@ def row_checksums(X: Any) -> Array:
 
 def _columns(X: Any) -> Any:
     """What stands for the cells, column by column, each (n,) uint64."""
-    X = getattr(X, "texts", X)
-    X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
+    X = X.texts if isinstance(X, Texts) else tensor_to_array(X)
     frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return (_of_cells(arrow_cells(column)) for column in frame.iter_columns())

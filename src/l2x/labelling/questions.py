@@ -12,6 +12,7 @@ import numpy as np
 
 from l2x.blackbox import BlackBox
 from l2x.errors import BlackBoxError
+from l2x.features.texts import Texts
 from l2x.files.answers import Answered
 from l2x.files.checksums import row_checksums
 from l2x.foundations.arrays import Array
@@ -34,7 +35,7 @@ class Part:
         return len(self.raw)
 
     def __getitem__(self, rows: slice) -> Part:
-        raw = take(getattr(self.raw, "texts", self.raw), rows)
+        raw = take(self.raw.texts if isinstance(self.raw, Texts) else self.raw, rows)
         inputs = raw if self.inputs is self.raw else take(self.inputs, rows)
         return Part(self.first + rows.start, raw, inputs)
 
