@@ -138,3 +138,149 @@ def test_a_model_of_one_class_is_certain_of_it() -> None:
 @pytest.mark.parametrize("name", ["detach", "texts"])
 def test_a_class_may_have_the_name_of_an_attribute(name: str) -> None:
     assert answer(pd.DataFrame({"a": [0.2, 1.0], name: [0.8, 0.0]})).tolist() == [[0.2, 0.8], [1.0, 0.0]]
+
+
+class Predicts:
+    """An object with `predict` alone, as Keras models and wrappers have it."""
+
+    def __init__(self, output: object) -> None:
+        self.output = output
+
+    def predict(self, X: object) -> object:
+        return self.output
+
+
+class SaysClassifier(Predicts):
+    """A classifier that does not give probabilities."""
+
+    _estimator_type = "classifier"
+
+
+class HasClasses(Predicts):
+    """It names classes, without saying what `predict` returns."""
+
+    classes_ = np.array(["no", "yes"])
+
+
+class Probable(Predicts):
+    """Probabilities beside a prediction, without saying whether it is a classifier."""
+
+    def predict_proba(self, X: object) -> object:
+        return [[0.5, 0.5], [0.5, 0.5]]
+
+
+ROWS = np.zeros((2, 3))
+
+
+def test_task_and_logits_of_an_object_that_predicts() -> None:
+    black_box = as_black_box(Predicts([0.2, 1.0]), task="classification")
+    assert black_box(ROWS).tolist() == [[0.8, 0.2], [0.0, 1.0]]
+    assert np.allclose(
+        as_black_box(Predicts([0.0, np.log(3)]), logits=True)(ROWS), [[0.5, 0.5], [0.25, 0.75]]
+    )
+    means = as_black_box(Predicts([[0.5, 0.5], [0.2, 0.8]]), task="regression")
+    assert means(ROWS).tolist() == [[0.5, 0.5], [0.2, 0.8]]
+    assert means.task == "regression"
+    labelled = as_black_box(HasClasses([0.2, 1.0]), task="classification")
+    assert labelled.classes is not None
+    assert labelled.classes.tolist() == ["no", "yes"]
+    assert as_black_box(HasClasses([0.0, 0.0]), logits=True)(ROWS).tolist() == [[0.5, 0.5]] * 2
+
+
+@pytest.mark.parametrize(
+    ("output", "task"), [([[0.2, 0.8], [1, 0]], "classification"), ([1.5, 2.5], "regression")]
+)
+def test_an_object_that_predicts_is_known_by_its_first_answer(output: object, task: str) -> None:
+    black_box = as_black_box(Predicts(output))
+    black_box(ROWS)
+    assert black_box.task == task
+
+
+def test_several_means_of_an_object_that_does_not_say_so() -> None:
+    with pytest.raises(l2x.BlackBoxError, match=r"task='regression'"):
+        as_black_box(Predicts([[0.5, 0.9], [0.2, 0.7]]))(ROWS)
+
+
+def test_regressors_of_several_outputs() -> None:
+    Xr, yr = make_regression(50, 3, n_targets=2, random_state=0)
+    assert as_black_box(LinearRegression().fit(Xr, yr))(Xr).shape == (50, 2)
+
+
+def test_a_regressor_of_probabilities() -> None:
+    model = LinearRegression().fit(X, np.full(300, 0.25))
+    assert np.allclose(as_black_box(model, task="classification")(X), [0.75, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (LogisticRegression().fit(X, y), {"task": "regression"}, "LogisticRegression.*task='regression'"),
+        (LogisticRegression().fit(X, y), {"logits": True}, "LogisticRegression.*logits=True"),
+        (LogisticRegression().fit(X, y).predict_proba, {"logits": True}, "predict_proba.*logits=True"),
+        (LinearSVC().fit(X, y), {"task": "classification"}, "LinearSVC has no predict_proba"),
+        (LinearSVC().fit(X, y), {"logits": True}, "LinearSVC has no predict_proba"),
+        (LinearSVC().fit(X, y), {"task": "regression"}, "LinearSVC.*task='regression'"),
+        (SaysClassifier([0, 1]), {"task": "classification"}, "SaysClassifier has no predict_proba"),
+        (HasClasses([0, 1]), {}, "HasClasses has no predict_proba"),
+        (len, {"task": "regression", "logits": True}, "task='regression'.*logits=True"),
+        (len, {"task": "classify"}, "task is 'classify'"),
+        (as_black_box(len, task="regression"), {"task": "classification"}, "task='classification'"),
+        (as_black_box(len), {"logits": True}, "logits=True"),
+    ],
+)
+def test_options_that_contradict_the_model(model: object, options: dict[str, object], message: str) -> None:
+    with pytest.raises(l2x.InputError, match=message):
+        as_black_box(model, **options)  # type: ignore[arg-type]
+
+
+def test_a_task_chooses_between_predictions_and_probabilities() -> None:
+    assert as_black_box(Probable([1.5, 2.5]), task="regression")(ROWS).tolist() == [[1.5], [2.5]]
+    assert as_black_box(Probable([1.5, 2.5]))(ROWS).tolist() == [[0.5, 0.5]] * 2
+
+
+def test_one_column_of_logits() -> None:
+    assert np.allclose(answer([[0.0], [np.log(3)]], logits=True), [[0.5, 0.5], [0.25, 0.75]])
+
+
+def test_boosters_that_return_logits() -> None:
+    xgboost = pytest.importorskip("xgboost")
+    raw = xgboost.train({"objective": "binary:logitraw"}, xgboost.DMatrix(X, y), num_boost_round=3)
+    for black_box in (as_black_box(raw), as_black_box(raw, logits=True)):
+        assert np.allclose(black_box(X)[:, 1], 1 / (1 + np.exp(-raw.predict(xgboost.DMatrix(X)))))
+    assert as_black_box(raw, task="regression")(X).shape == (300, 1)
+    booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(X, y), num_boost_round=3)
+    with pytest.raises(l2x.InputError, match="binary:logistic.*logits=True"):
+        as_black_box(booster, logits=True)
+
+
+def test_a_booster_with_an_objective_of_its_own() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+
+    def objective(scores: np.ndarray, data: object) -> tuple[np.ndarray, np.ndarray]:
+        p = 1 / (1 + np.exp(-scores))
+        return p - y, p * (1 - p)
+
+    params = {"objective": objective, "verbose": -1}
+    booster = lightgbm.train(params, lightgbm.Dataset(X, y), num_boost_round=3)
+    assert as_black_box(booster)(X).shape == (300, 1)
+    assert np.allclose(as_black_box(booster, logits=True)(X)[:, 1], 1 / (1 + np.exp(-booster.predict(X))))
+
+
+@pytest.mark.parametrize("objective", ["softmax", "xentropy", "binary"])
+def test_the_objective_of_a_booster_costs_no_dump_of_all_trees(
+    objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    params = {"objective": objective, "verbose": -1} | ({"num_class": 2} if objective == "softmax" else {})
+    booster = lightgbm.train(params, lightgbm.Dataset(X, y), num_boost_round=20)
+    dumped: list[int] = []
+    dump = lightgbm.Booster.dump_model
+
+    def counted(*args: object, **options: object) -> dict[str, list[object]]:
+        content: dict[str, list[object]] = dump(*args, **options)
+        dumped.append(len(content["tree_info"]))
+        return content
+
+    monkeypatch.setattr(lightgbm.Booster, "dump_model", counted)
+    assert as_black_box(booster).task == "classification"
+    assert sum(dumped) <= 2  # an iteration has as many trees as there are classes

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -35,9 +35,10 @@ class BlackBox:
         For classification `(n, c)` probabilities, or `(n,)` probabilities of the second of two classes;
         for regression `(n,)` or `(n, m)` means.
     task : "classification", "regression" or None
-        None decides on the first answer: two dimensions are class probabilities, one is a mean.
+        None decides on the first prediction: several columns are class probabilities, one is a value.
+        Logits are always a classification.
     logits : bool
-        The answers are logits; apply a softmax (a sigmoid where there is one column).
+        The predictions are logits; apply a softmax (a sigmoid where there is one column).
     columns : names of the columns that the model was fitted on, where it knows them
     in_flight : how many batches it may be asked about at a time, by as many threads
     most_rows : of one batch; None for no limit
@@ -56,6 +57,11 @@ class BlackBox:
     rows: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        if self.task not in (None, *get_args(Task)):
+            raise InputError(f"task is {self.task!r}; choose 'classification', 'regression' or None.")
+        if self.logits and self.task == "regression":
+            raise InputError("task='regression' and logits=True exclude each other: logits are of classes.")
+        self.task = "classification" if self.logits else self.task
         self.classes = None if self.classes is None else np.asarray(self.classes)
         self.columns = None if self.columns is None else [str(column) for column in self.columns]
 
@@ -142,9 +148,10 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
 
     Parameters
     ----------
-    model : what predicts
-    task : "classification" or "regression", where the model does not say it itself
-    logits : its outputs are logits, as those of many torch modules are
+    model : the object that predicts
+    task : "classification" or "regression"; default: as the model declares, or decided on its first
+        prediction, where several columns are class probabilities and one column is a value
+    logits : whether its outputs are logits, as those of many torch modules are
 
     Returns
     -------
@@ -154,14 +161,14 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     Raises
     ------
     InputError
-        If it is nothing that predicts.
+        If it is nothing that predicts, or if it cannot have this `task` or `logits`.
 
     >>> black_box = as_black_box(lambda X: np.full((len(X), 2), 0.5))
     >>> black_box(np.zeros((3, 4))).shape, black_box.rows
     ((3, 2), 3)
     """
     if isinstance(model, BlackBox):
-        return model
+        return _unchanged(model, task, logits)
     if isinstance(model, str) and model.startswith(("http://", "https://")):
         model = Endpoint(model)
     if isinstance(model, Endpoint):
@@ -180,34 +187,94 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     if torch is not None and isinstance(model, torch.nn.Module):
         return BlackBox(_torch_predictor(model), task=task, logits=logits, name=name)
     if name == "Booster" and kind in ("lightgbm", "xgboost"):
-        return _booster(model, kind, task)
+        return _booster(model, kind, task, logits)
     if hasattr(model, "predict_proba") and task != "regression":
-        predict = _as_fitted(model, model.predict_proba)
-        classes = getattr(model, "classes_", None)
-        columns, name = _column_names(model), f"{name}.predict_proba"
-        return BlackBox(predict, task="classification", classes=classes, columns=columns, name=name)
+        return _with_probabilities(model, logits)
     if hasattr(model, "predict"):
-        says = getattr(model, "_estimator_type", None)  # CatBoost's regressors have classes_ too
-        if says == "classifier" or (says != "regressor" and hasattr(model, "classes_")):
-            raise InputError(
-                f"{name} has no predict_proba: l2x explains P(y|x). Calibrate it, for example with "
-                "sklearn.calibration.CalibratedClassifierCV, or pass a callable that returns probabilities."
-            )
-        predict, columns = _as_fitted(model, model.predict), _column_names(model)
-        return BlackBox(predict, task="regression", columns=columns, name=f"{name}.predict")
+        return _with_predictions(model, task, logits)
     if callable(model):
         owner = getattr(model, "__self__", None)
         predict = _as_fitted(owner, model) if hasattr(owner, "n_features_in_") else model
-        classes = (
-            getattr(owner, "classes_", None) if getattr(model, "__name__", "") == "predict_proba" else None
-        )
-        name = getattr(model, "__qualname__", name)
+        name, classes = getattr(model, "__qualname__", name), None
+        if getattr(model, "__name__", "") == "predict_proba":
+            _check_no_logits(name, logits)
+            classes = getattr(owner, "classes_", None)
         columns = _column_names(owner)
         return BlackBox(predict, task=task, logits=logits, classes=classes, columns=columns, name=name)
     raise InputError(
         f"Cannot ask a {name} for predictions: pass a callable, an estimator with predict_proba or predict, "
         "a torch module, a LightGBM or XGBoost booster, the path of an .onnx file, or https://..."
     )
+
+
+def _unchanged(black_box: BlackBox, task: Task | None, logits: bool) -> BlackBox:
+    """Return a black box as it is, if it already has the given options."""
+    if task not in (None, black_box.task) or (logits and not black_box.logits):
+        given = f"task={task!r}" if task is not None else "logits=True"
+        raise InputError(
+            f"{black_box.name} is a black box already, with task={black_box.task!r} and "
+            f"logits={black_box.logits}: pass {given} where it is made."
+        )
+    return black_box
+
+
+def _with_probabilities(model: Any, logits: bool) -> BlackBox:
+    """Wrap an estimator with `predict_proba`."""
+    name = f"{type(model).__name__}.predict_proba"
+    _check_no_logits(name, logits)
+    predict, columns = _as_fitted(model, model.predict_proba), _column_names(model)
+    classes = getattr(model, "classes_", None)
+    return BlackBox(predict, task="classification", classes=classes, columns=columns, name=name)
+
+
+def _check_no_logits(name: str, logits: bool) -> None:
+    if logits:
+        raise InputError(
+            f"{name} returns probabilities: leave logits=True out. If these are logits all the same, pass a "
+            "function that returns them."
+        )
+
+
+def _with_predictions(model: Any, task: Task | None, logits: bool) -> BlackBox:
+    """Wrap an object with `predict`: a regressor, or anything whose predictions `task` and `logits` describe.
+
+    A classifier's `predict` returns labels, whatever the options.
+    """
+    name, kind = type(model).__name__, _estimator_type(model)
+    if kind == "classifier" and task == "regression":
+        raise InputError(
+            f"{name} is a classifier and cannot have task='regression': leave it out, or pass a function "
+            "that returns the numbers to explain."
+        )
+    if kind == "classifier" or (_may_classify(model) and task is None and not logits):
+        raise InputError(
+            f"{name} has no predict_proba: l2x explains P(y|x). Calibrate it, for example with "
+            "sklearn.calibration.CalibratedClassifierCV, or pass a callable that returns probabilities."
+        )
+    if task is None and not logits and kind == "regressor":
+        task = "regression"
+    classes = getattr(model, "classes_", None) if logits or task == "classification" else None
+    predict, columns = _as_fitted(model, model.predict), _column_names(model)
+    return BlackBox(
+        predict, task=task, logits=logits, classes=classes, columns=columns, name=f"{name}.predict"
+    )
+
+
+def _estimator_type(model: Any) -> str | None:
+    """Return what an estimator declares to be, such as "classifier"; None if it declares nothing."""
+    declared: str | None = getattr(model, "_estimator_type", None)  # CatBoost, scikit-learn before 1.6
+    if declared is None and hasattr(model, "__sklearn_tags__"):
+        try:
+            declared = model.__sklearn_tags__().estimator_type
+        except AttributeError:  # a mixin of scikit-learn's without its BaseEstimator
+            return None
+    return declared
+
+
+def _may_classify(model: Any) -> bool:
+    """Return whether a model names classes; CatBoost's regressors do, too, and are declared as such."""
+    classes = getattr(model, "classes_", None)
+    return getattr(model, "_estimator_type", None) != "regressor" and classes is not None and len(classes) > 0
 
 
 def numbers_of(output: Any, name: str = "The model") -> Array:
@@ -295,9 +362,11 @@ def evaluating(module: Any) -> Iterator[None]:
             part.training = training
 
 
-def _booster(booster: Any, kind: str, task: Task | None) -> BlackBox:
+def _booster(booster: Any, kind: str, task: Task | None, logits: bool) -> BlackBox:
     if kind == "lightgbm":
-        objective = str(booster.params.get("objective", booster.dump_model()["objective"]))
+        # The head of a dump has the objective by its own name, where `params` may have an alias ("softmax"),
+        # and none where it is a function. One iteration, not thousands: dumping is slow.
+        objective = booster.dump_model(num_iteration=1).get("objective", "")
         predict, columns = booster.predict, booster.feature_name()
     else:
         import json
@@ -310,9 +379,13 @@ def _booster(booster: Any, kind: str, task: Task | None) -> BlackBox:
 
         columns = booster.feature_names
 
+    name, raw = f"{kind}.Booster", objective == "binary:logitraw"
     classifies = any(word in objective for word in ("binary", "multi", "cross_entropy", "logistic"))
-    found: Task = "classification" if classifies else "regression"
-    return BlackBox(predict, task=task or found, columns=columns, name=f"{kind}.Booster")
+    if classifies and not raw:
+        _check_no_logits(f"A {name} with the objective '{objective}'", logits)
+    logits = logits or (raw and task != "regression")
+    found: Task = "classification" if classifies or logits else "regression"
+    return BlackBox(predict, task=task or found, logits=logits, columns=columns, name=name)
 
 
 def _onnx_predictor(path: Path) -> Callable[[Any], Any]:
