@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 import l2x
-from l2x.blackbox import as_black_box
+from l2x.blackbox import as_black_box, evaluating
 
 X, y = make_classification(300, 6, random_state=0)
 
@@ -66,6 +69,65 @@ def test_torch_module_keeps_its_mode() -> None:
     black_box = as_black_box(net)
     assert np.array_equal(black_box(X), black_box(X))  # dropout is off
     assert net.training
+
+
+def mixed_network() -> torch.nn.Sequential:
+    """In training mode, but for a part of it that is not."""
+    net = torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.Dropout(0.5), torch.nn.Linear(32, 2)).train()
+    net[2].eval()
+    return net
+
+
+def test_threads_that_ask_one_module_at_a_time() -> None:
+    """The first to enter turns dropout off, and only the last to leave turns it on again."""
+    net, rows = mixed_network(), torch.randn(8, 6)
+    inside, leave = threading.Barrier(2), threading.Event()
+
+    def first() -> None:
+        with evaluating(net):
+            inside.wait(10)
+            leave.wait(10)
+
+    def second() -> None:
+        inside.wait(10)
+        with evaluating(net[1]):  # a part of it, entered later and left first
+            pass
+        with evaluating(net):
+            leave.set()
+            thread.join(10)
+            assert not net[1].training
+            assert torch.equal(net(rows), net(rows))
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    second()
+    assert [part.training for part in net.modules()] == [True, True, True, False]
+
+
+def test_dropout_stays_off_in_every_thread() -> None:
+    net = mixed_network()
+    black_box = as_black_box(net, logits=True)
+    expected = black_box(X)
+
+    def same(_: int) -> bool:
+        return all(np.array_equal(black_box.request(X), black_box.request(X)) for _ in range(50))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(same, range(8)))
+    finally:
+        sys.setswitchinterval(before)
+    assert np.array_equal(black_box(X), expected)
+    assert [part.training for part in net.modules()] == [True, True, True, False]
+
+
+def test_a_model_that_raises_gets_its_mode_back() -> None:
+    net = mixed_network()
+    with pytest.raises(l2x.BlackBoxError, match="RuntimeError"):
+        as_black_box(net)(np.zeros((2, 5)))
+    assert [part.training for part in net.modules()] == [True, True, True, False]
 
 
 def test_onnx_file(tmp_path: Path) -> None:
@@ -249,7 +311,7 @@ def test_boosters_that_return_logits() -> None:
         assert np.allclose(black_box(X)[:, 1], 1 / (1 + np.exp(-raw.predict(xgboost.DMatrix(X)))))
     assert as_black_box(raw, task="regression")(X).shape == (300, 1)
     booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(X, y), num_boost_round=3)
-    with pytest.raises(l2x.InputError, match="binary:logistic.*logits=True"):
+    with pytest.raises(l2x.InputError, match=r"binary:logistic.*logits=True"):
         as_black_box(booster, logits=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
@@ -350,16 +351,48 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
     return predict
 
 
+@dataclass
+class _Mode:
+    """The mode that a part of a torch module had before `evaluating`, and how many callers evaluate it."""
+
+    part: Any
+    training: bool
+    users: int = 0
+
+
+# The parts that some thread evaluates at the moment, by id: modules may share parts.
+_modes: dict[int, _Mode] = {}
+_modes_lock = threading.Lock()
+
+
 @contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """A torch module in evaluation mode; every part gets its own mode back, also where they were mixed."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
+    """Keep a torch module in evaluation mode; then give every part its own mode back, also if they differ.
+
+    Several threads may evaluate one module, or modules that share parts: the first to enter saves the mode
+    of a part, and the last to leave restores it.
+    """
+    parts = list(module.modules())
+    with _modes_lock:
+        for part in parts:
+            _modes.setdefault(id(part), _Mode(part, part.training)).users += 1
     try:
+        with _modes_lock:
+            if any(part.training for part in parts):
+                module.eval()
         yield
     finally:
-        for part, training in modes:
-            part.training = training
+        with _modes_lock:
+            for part in parts:
+                _leave(part)
+
+
+def _leave(part: Any) -> None:
+    mode = _modes[id(part)]
+    mode.users -= 1
+    if not mode.users:
+        part.training = mode.training
+        del _modes[id(part)]
 
 
 def _booster(booster: Any, kind: str, task: Task | None, logits: bool) -> BlackBox:
