@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,6 +69,15 @@ def test_a_fitted_q_is_asked_about_raw_inputs() -> None:
     assert np.allclose(q.outputs(others, MASK), q.outputs(X, MASK), atol=1e-5)
     with pytest.raises(l2x.InputError, match="The model is not available; pass its answers"):
         FittedQ(VIEW, network()).answers(X)
+
+
+def test_the_callers_gradient_mode_is_its_own_between_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(l2x.Columns, "recipes", replace(l2x.Columns.recipes, rows_at_once=10))
+    parts = FittedQ(VIEW, network()).heads(X, X, k=2)
+    for part in parts:
+        assert part.shape == (10, 3, 2)
+        assert torch.is_grad_enabled()
+        assert not torch.is_inference_mode_enabled()
 
 
 def test_the_conditional_model_averages_over_its_background(monkeypatch: pytest.MonkeyPatch) -> None:

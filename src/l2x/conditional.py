@@ -316,7 +316,8 @@ class FittedQ:
         inputs that the view has checked, some at a time."""
         for part, rows in self._encoded(X):
             with torch.inference_mode():
-                yield head_outputs(self.q, rows, torch.from_numpy(scores[part]), k).numpy()
+                heads = head_outputs(self.q, rows, torch.from_numpy(scores[part]), k).numpy()
+            yield heads  # outside, or the caller would be in inference mode
 
     def _encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
         """Checked inputs as the networks read them, some at a time, and which these are."""
