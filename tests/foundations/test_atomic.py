@@ -30,6 +30,18 @@ def test_the_result_has_the_usual_rights(tmp_path: Path) -> None:
     assert (tmp_path / "t").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
+def test_the_umask_applies_and_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It belongs to the whole process: another thread may create a file at that moment."""
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patched:
+            patched.delattr(os, "umask")
+            write_atomically(tmp_path / "t", b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "t").stat().st_mode & 0o777 == 0o640
+
+
 def test_where_nothing_can_be_written_is_known_before_the_work(tmp_path: Path) -> None:
     check_writable(tmp_path / "t.l2x")
     assert not list(tmp_path.iterdir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -41,10 +41,6 @@ def replacing(path: Path, *, folder: Path | None = None) -> Iterator[IO[bytes]]:
         file.flush()
         os.fsync(file.fileno())
         file.close()
-        # Temporary files are private; a result gets the usual permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(file.name, 0o666 & ~umask)
         os.replace(file.name, path)
     except BaseException as error:
         file.close()
@@ -97,7 +93,8 @@ def _temporary(path: Path, folder: Path | None = None) -> IO[bytes]:
 
 
 def _created(folder: Path, prefix: str) -> IO[bytes]:
-    return tempfile.NamedTemporaryFile(dir=folder, prefix=prefix, suffix=SUFFIX, delete=False)
+    # Not `tempfile`, whose files are private: here the kernel applies the umask. "x" opens no existing file.
+    return (folder / f"{prefix}{secrets.token_hex(8)}{SUFFIX}").open("x+b")
 
 
 def _delete_if_dead(left: Path) -> None:
