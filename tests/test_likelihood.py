@@ -55,10 +55,35 @@ def test_means_are_standardised_and_the_loss_is_half_the_squared_error() -> None
     assert torch.allclose(likelihood.divergence(target + 1, target), torch.tensor(1.0))
 
 
+@settings(deadline=None)
+@given(
+    mean=st.floats(-1e9, 1e9).filter(lambda mean: abs(mean) > 1e-9),
+    ulps=st.lists(st.integers(-2, 2), min_size=2, max_size=50),
+    precision=st.sampled_from([np.float32, np.float64]),
+)
+def test_rounding_noise_around_a_constant_is_not_standardised(
+    mean: float, ulps: list[int], precision: type[np.floating]
+) -> None:
+    """A regression that predicts one value, up to a few units in the last place, has nothing to explain."""
+    constant = precision(mean)
+    answers = (constant + np.array(ulps, precision) * np.spacing(constant)).astype(np.float64)[:, None]
+    assert np.ptp(Gaussian.of(answers).targets(answers).numpy()) <= 1e-6
+
+
+def test_a_small_spread_around_a_large_mean_is_a_signal() -> None:
+    """Times in seconds since 1970, within a minute: far above the rounding of float64."""
+    answers = 1.7e9 + np.random.default_rng(0).uniform(0, 60, size=(200, 1))
+    likelihood = Gaussian.of(answers)
+    assert likelihood.scale[0] == answers.std()
+    assert likelihood.targets(answers).std(unbiased=False).item() == pytest.approx(1, abs=1e-5)
+
+
 def test_a_mean_that_never_changes_can_be_learned() -> None:
-    likelihood = Gaussian.of(np.full((10, 1), 7.0))
-    assert likelihood.scale == (1.0,)
-    assert not likelihood.targets(np.full((10, 1), 7.0)).any()
+    for mean in (0.0, 0.1, 7.0, 1e-200):
+        answers = np.full((10, 1), mean)
+        likelihood = Gaussian.of(answers)
+        assert likelihood.scale[0] >= 1
+        assert abs(likelihood.targets(answers)).max() < 1e-6
 
 
 ANSWERS = np.random.default_rng(1).dirichlet([1, 1, 1], size=20)

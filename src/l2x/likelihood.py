@@ -16,6 +16,10 @@ from torch import Tensor
 from l2x.foundations.arrays import Array
 from l2x.foundations.registry import Registered
 
+# Predictions that differ by at most this many units of relative float precision are one constant, computed in
+# batches of different sizes.
+ROUNDING = 8
+
 
 class Likelihood(Registered, ABC):
     """What kind of variable Y is. Answers are what the model says, targets their tensors (n, outputs)."""
@@ -113,8 +117,15 @@ class Gaussian(Likelihood):
 
     @classmethod
     def of(cls, answers: Array) -> Gaussian:
-        scale = answers.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
+        """Standardise by the mean and spread of these predictions (n, outputs).
+
+        An output that is constant up to rounding is divided by its own size instead, so that the rounding
+        noise stays small and is not learned.
+        """
+        spread, largest = answers.std(axis=0), np.abs(answers).max(axis=0)
+        noise = ROUNDING * _precision(answers) * largest
+        constant = (np.ptp(answers, axis=0) <= noise) | (spread == 0)  # 0 also by underflow
+        scale = np.where(constant, np.maximum(largest, 1.0), spread)
         return cls(tuple(answers.mean(axis=0).tolist()), tuple(scale.tolist()))
 
     @property
@@ -151,3 +162,10 @@ class Gaussian(Likelihood):
 
     def answers(self, outputs: Array) -> Array:
         return np.asarray(outputs * np.asarray(self.scale) + np.asarray(self.mean))
+
+
+def _precision(answers: Array) -> Array:
+    """The relative precision of each output (outputs,): that of float32 where all numbers are exact in it."""
+    with np.errstate(over="ignore"):  # beyond float32: infinite there, and so not exact
+        exact = (answers.astype(np.float32) == answers).all(axis=0)
+    return np.where(exact, np.finfo(np.float32).eps, np.finfo(np.float64).eps)
