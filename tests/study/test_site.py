@@ -246,8 +246,37 @@ def test_fifty_raters_ask_over_http_at_once(tmp_path: Path) -> None:
         assert sum("Thank you" in page for page in pages) == 50 - 7 * 3 * 2
 
 
-def test_keys() -> None:
-    assert answer_keys(list("0123456789")) == [*"0123456789", "x"]
-    assert answer_keys(["x", "y"]) == ["x", "y", "z"]
-    many = answer_keys([f"class {i}" for i in range(12)])
-    assert len(many) == len(set(many)) == 13
+@pytest.mark.parametrize(
+    ("classes", "keys"),
+    [
+        ([*"0123456789"], [*"0123456789x"]),
+        (["x", "y"], ["x", "y", "z"]),
+        (["x", "y", "z"], ["x", "y", "z", "1"]),
+        (["a", "A"], ["1", "2", "3"]),  # one key
+        (["u", "v"], ["1", "2", "3"]),  # u is undo
+        ([*"123456789abcdefghijklmnopqrstvwxyz"], [*"123456789abcdefghijklmnopqrstvwxyz0"]),
+        ([*"0123456789abcdefghijklmnopqrstvwxyz"], [*"1234567890abcdefghijklmnopqrstvwxy", "", "z"]),
+    ],
+)
+def test_keys(classes: list[str], keys: list[str]) -> None:
+    assert answer_keys(classes) == keys
+
+
+@pytest.mark.parametrize("number", [2, 12, 29, 34, 35, 100])
+def test_keys_of_any_number_of_classes(number: int) -> None:
+    keys = answer_keys([f"class {i}" for i in range(number)])
+    given = [key for key in keys if key]
+    assert len(keys) == number + 1
+    assert len(given) == len(set(given)) == min(number + 1, 35)
+    assert keys[-1]  # "cannot tell" always has one
+    assert "u" not in given
+
+
+def test_a_task_with_more_classes_than_keys(tmp_path: Path) -> None:
+    classes = tuple(f"class {i}" for i in range(40))
+    with small_study(tmp_path / "many.study", classes=classes, practice=0, checks=0) as study:
+        page = TestClient(site(study)).get(f"/r/{joined(study).token}")
+    assert page.status_code == 200
+    assert page.text.count('name="choice"') == 41
+    assert page.text.count("<kbd>") == 35
+    assert 'data-key=""' not in page.text

@@ -30,6 +30,9 @@ REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; f
 UNKNOWN_LINK = "This link is not known. Check that it was copied whole, or ask whoever sent it."
 SENTENCES = {404: UNKNOWN_LINK, 405: "This address is not for that.", 413: "That is too long."}
 NEUTRAL = "neutral"
+# The page's key for taking an answer back (undo.html), and those that answers may have.
+UNDO_KEY = "u"
+KEYS = "1234567890abcdefghijklmnopqrstvwxyz"
 
 
 async def form_fields(request: Request) -> dict[str, str]:
@@ -265,16 +268,21 @@ def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -
 
 
 def answer_keys(classes: Sequence[str]) -> list[str]:
-    """A key for each answer, "cannot tell" last: digits in order; if every class is a single letter or digit,
-    the classes themselves.
+    """Return one key for each class, then the key for "cannot tell"; no two are equal, and none is undo's.
+
+    If every class is a letter or a digit of its own, the keys are the classes themselves; otherwise they are
+    `KEYS`, in order. Classes for which no key is left have "": raters click on their buttons.
 
     >>> answer_keys(["negative", "positive"]), answer_keys(["3", "8"])
     (['1', '2', '3'], ['3', '8', 'x'])
     """
-    if all(len(name) == 1 and name.isalnum() for name in classes):
-        free = [key for key in "xyz" if key not in (name.lower() for name in classes)]
-        return [name.lower() for name in classes] + free[:1]
-    return list("1234567890abcdefghijklmnopqrst"[: len(classes) + 1])
+    own = [name.lower() for name in classes]
+    free = [key for key in "xyz" + KEYS if key not in own]
+    letters = all(len(key) == 1 and key.isalnum() for key in own)
+    if letters and len(set(own)) == len(own) and UNDO_KEY not in own and free:
+        return [*own, free[0]]
+    keys = KEYS[: len(classes) + 1]
+    return [*keys[:-1], *[""] * (len(classes) + 1 - len(keys)), keys[-1]]
 
 
 def _to(path: str) -> RedirectResponse:
