@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import itertools
+import logging
 import pickle
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -177,3 +181,67 @@ def test_what_cannot_be_asked() -> None:
         Endpoint("https://host", in_flight=0)
     with pytest.raises(l2x.BlackBoxError, match="no infinity"):
         l2x.as_black_box("http://127.0.0.1:9/v1/models/m")(np.array([[np.inf]]))
+
+
+def test_a_password_is_sent_and_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """Names, errors and the logs of any library hold no password; names and errors hold no query either."""
+    faults: list[Any] = [403, None, None]
+    caplog.set_level(logging.DEBUG)
+    with serving(Flawed(lambda number: faults[number])) as server:
+        url = server.url.replace("http://", "http://ann:s3cr%2Ft@") + "?key=t0psecret"
+        ask = Endpoint(url, attempts=1)
+        black_box = l2x.as_black_box(ask)
+        with pytest.raises(l2x.BlackBoxError, match="403") as refused:  # the server repeats the header
+            black_box(X)
+        assert np.allclose(black_box(X), expected(X[:, 0]))
+        assert np.allclose(l2x.as_black_box(url)(X), expected(X[:, 0]))
+        assert {request["path"] for request in server.requests} == {"/v1/models/m/predict?key=t0psecret"}
+        header = server.requests[0]["headers"]["Authorization"]
+        assert header == "Basic " + base64.b64encode(b"ann:s3cr/t").decode()
+    with pytest.raises(l2x.BlackBoxError, match="cannot be reached") as gone:
+        black_box(X)
+    shown = [repr(ask), str(ask), black_box.name]
+    shown += ["".join(traceback.format_exception(error)) for error in (refused.value, gone.value)]
+    for text in [*shown, caplog.text]:
+        assert "127.0.0.1" in text
+        assert "s3cr" not in text
+        assert header.removeprefix("Basic ") not in text
+    assert "t0psecret" not in "".join(shown)
+
+
+def test_a_copy_of_an_endpoint_still_has_the_password() -> None:
+    with serving(Flawed()) as server:
+        ask = Endpoint(server.url.replace("http://", "http://ann:s3cret@"))
+        for other in (pickle.loads(pickle.dumps(ask)), dataclasses.replace(ask, in_flight=2)):
+            other(X)
+        assert {request["headers"]["Authorization"][:6] for request in server.requests} == {"Basic "}
+
+
+def test_a_repr_can_be_read() -> None:
+    text = repr(Endpoint("https://ann:s3cret@host:8080/v1/models/m?key=1", in_flight=3))
+    assert text.startswith("Endpoint('https://host:8080/v1/models/m', in_flight=3, ")
+
+
+def test_the_name_of_an_address_in_brackets() -> None:
+    assert Endpoint("http://[::1]:8080/v1/models/m").name == "http://[::1]:8080/v1/models/m"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ann:s3cret@host/v1/models/m",  # no scheme
+        "https://ann:s3cret@",  # no host
+        "ftp://ann:s3cret@host/m?key=s3cret",
+        "https://ann:s3cret/@host/v1/models/m",  # not encoded: "ann" is the host, and "s3cret" the port
+        "https://ann:s3cret?@host/v1/models/m",
+        "https://ann:s3cret@host:99999/v1/models/m",
+        "https://ann:s3cret@[host/v1/models/m",
+    ],
+)
+def test_an_address_that_cannot_be_read_does_not_show_its_password(url: str) -> None:
+    for make in (Endpoint, l2x.as_black_box):
+        if make is l2x.as_black_box and "://" not in url:
+            continue  # taken for the name of a file
+        with pytest.raises(l2x.InputError) as refused:
+            make(url)
+        assert "s3cr" not in "".join(traceback.format_exception(refused.value))

@@ -170,7 +170,7 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     """
     if isinstance(model, BlackBox):
         return _unchanged(model, task, logits)
-    if isinstance(model, str) and model.startswith(("http://", "https://")):
+    if isinstance(model, str) and "://" in model:
         model = Endpoint(model)
     if isinstance(model, Endpoint):
         limits = {"in_flight": model.in_flight, "most_rows": model.rows_per_request}

@@ -13,15 +13,16 @@ Missing cells are null. A table has one input per column in version 2; arrays an
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import threading
 import time
 import weakref
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import narwhals as nw
 import numpy as np
@@ -40,24 +41,26 @@ FIRST_WAIT, LONGEST_WAIT = 0.25, 60.0
 SHOWN = 200
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Endpoint:
     """A model that answers over HTTP, for `Explainer(Endpoint(...))`, `l2x.label` and `as_black_box`.
 
     Parameters
     ----------
     url : the model's address: https://host/v1/models/NAME, https://host/v2/models/NAME, or any other address
-        that takes `{"rows": ...}`
+        that takes `{"rows": ...}`. A user and a password, https://user:password@host, are sent as basic
+        authentication. Neither the password nor a query is shown in `name`, in the repr or in errors, but
+        the HTTP client logs the query: keep keys in the variable `token_variable`
     in_flight : requests at a time
     rows_per_request : at most; servers refuse requests that are too long
     requests_per_second : at most; None for no limit
     timeout : seconds for one attempt
     attempts : for one request, if the server is busy, in trouble, or the connection breaks; Retry-After is
         obeyed
-    token_variable : the environment variable whose value is sent as a bearer token, if it is set. It is read
-        with every request, and never kept or shown
+    token_variable : the environment variable whose value is sent as a bearer token, if it is set and the url
+        has no password. It is read with every request, and never kept or shown
 
-    >>> Endpoint("https://models.example/v1/models/churn", in_flight=16).name
+    >>> Endpoint("https://ann:secret@models.example/v1/models/churn", in_flight=16).name
     'https://models.example/v1/models/churn'
     """
 
@@ -72,9 +75,7 @@ class Endpoint:
     _connection: _Connection = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"'{self.name}' is not the address of a model: expected https://...")
+        _check_url(self.url)
         if min(self.in_flight, self.rows_per_request, self.attempts) < 1 or self.timeout <= 0:
             raise InputError(
                 "in_flight, rows_per_request and attempts are at least 1, and timeout is above 0."
@@ -87,8 +88,13 @@ class Endpoint:
     def name(self) -> str:
         """The address, without a password or a query that may hold one."""
         parts = urlsplit(self.url)
-        host = parts.hostname or ""
-        return urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", ""))
+        return urlunsplit((parts.scheme, _host(parts), parts.path, "", ""))
+
+    def __repr__(self) -> str:
+        options = [
+            f"{option.name}={getattr(self, option.name)!r}" for option in fields(self)[1:] if option.repr
+        ]
+        return f"{type(self).__name__}({', '.join([repr(self.name), *options])})"
 
     @property
     def version_2(self) -> bool:
@@ -132,7 +138,8 @@ class _Connection:
         limits = self.httpx.Limits(max_connections=endpoint.in_flight)
         self.client = self.httpx.Client(timeout=endpoint.timeout, limits=limits)
         weakref.finalize(self, self.client.close)
-        self.target = _target(endpoint.url)
+        # Apart from each other: the client logs the address, with a password if it has one.
+        self.target, self.auth = _target(endpoint.url), _auth(endpoint.url)
         self.lock, self.next_at = threading.Lock(), 0.0
         self.interrupted = threading.Event()
 
@@ -163,7 +170,7 @@ class _Connection:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token := os.environ.get(self.endpoint.token_variable):
             headers["Authorization"] = f"Bearer {token}"
-        reply = self.client.post(self.target, content=content, headers=headers)
+        reply = self.client.post(self.target, content=content, headers=headers, auth=self.auth)
         if reply.status_code == 200:
             return bytes(reply.content)
         said = self.shown(reply.text)
@@ -183,9 +190,12 @@ class _Connection:
         self.interrupted.wait(max(0.0, at - time.monotonic()))
 
     def shown(self, text: str) -> str:
-        """The beginning of what a server said, on one line; without the token, which it may repeat."""
-        token = os.environ.get(self.endpoint.token_variable)
-        text = text.replace(token, "***") if token else text
+        """Return the beginning of a server's reply, on one line, without the secrets that it may repeat."""
+        secrets = {os.environ.get(self.endpoint.token_variable), urlsplit(self.endpoint.url).query}
+        if self.auth is not None:
+            secrets |= {self.auth[1], base64.b64encode(":".join(self.auth).encode()).decode()}
+        for secret in sorted(filter(None, secrets), key=len, reverse=True):  # one may contain another
+            text = text.replace(secret, "***")
         return " ".join(text.split())[:SHOWN]
 
 
@@ -223,14 +233,42 @@ def _seconds(after: str | None) -> float | None:
         return None
 
 
+def _check_url(url: str) -> None:
+    """Raise an InputError unless this is an address with a host."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # which may repeat a password: the port of "https://ann:secret/@host" is "secret"
+        good = False
+    if not good:
+        given = "The url" if set("@?") & set(url) else f"'{url}'"
+        raise InputError(
+            f"{given} is not the address of a model: expected https://host/... or "
+            "https://user:password@host/..., where a password with / ? # or @ is percent-encoded."
+        ) from None
+
+
+def _host(parts: SplitResult) -> str:
+    """Return host and port, without a user and a password."""
+    return parts.netloc.rpartition("@")[2]
+
+
+def _auth(url: str) -> tuple[str, str] | None:
+    """Return the user and the password in an address; None if it has none."""
+    parts = urlsplit(url)
+    if not (parts.username or parts.password):
+        return None
+    return unquote(parts.username or ""), unquote(parts.password or "")
+
+
 def _target(url: str) -> str:
-    """The address that takes requests: a model's address is completed by its protocol's verb."""
+    """Return the address that takes requests: a model's, with its protocol's verb, without a password."""
     parts = urlsplit(url)
     path = parts.path.rstrip("/")
     for version, verb in (("/v1/models/", "predict"), ("/v2/models/", "infer")):
         if version in path and not path.endswith(f"/{verb}"):
             path = f"{path}/{verb}"
-    return urlunsplit(parts._replace(path=path))
+    return urlunsplit(parts._replace(netloc=_host(parts), path=path))
 
 
 def _rows(X: Any) -> list[Any]:
