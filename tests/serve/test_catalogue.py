@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from service import MODELS, Client, file_of, live
+from service import MODELS, Client, file_of, live, name_of
 from toy_models import one_column
 
 import l2x
@@ -84,6 +84,36 @@ def test_a_new_file_is_swapped_in_and_a_broken_one_refused(
     assert 'l2x_reloads_total{explainer="it",outcome="refused"} 5.0' in text
     assert 'l2x_reloads_total{explainer="it",outcome="swapped"} 1.0' in text
     catalogue.close()
+
+
+def test_an_unexpected_error_does_not_end_the_watch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalogue = Catalogue([file_of("columns")], {}, Settings(reload_every=0.001), Metrics())
+    slot = catalogue[name_of("columns")]
+
+    async def watched() -> None:
+        again = asyncio.Event()
+        looks = []
+
+        async def look() -> None:
+            looks.append(1)
+            if len(looks) > 1:
+                again.set()
+            raise RuntimeError("hunter2")
+
+        monkeypatch.setattr(slot, "look", look)
+        watching = asyncio.create_task(catalogue.watch())
+        seen = asyncio.create_task(again.wait())
+        await asyncio.wait([watching, seen], return_when=asyncio.FIRST_COMPLETED)
+        assert not watching.done()
+        watching.cancel()
+
+    asyncio.run(watched())
+    catalogue.close()
+    fields = vars(caplog.records[0])["fields"]
+    assert slot.name in fields["id"]
+    assert fields["error"] == "RuntimeError"
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from l2x.blackbox import BlackBox, as_black_box
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
 from l2x.serve.batching import Batcher, contained
-from l2x.serve.logs import log
+from l2x.serve.logs import log, log_failure
 from l2x.serve.metrics import Metrics
 from l2x.serve.refusals import ServiceError
 from l2x.serve.rows.reader import Parsed
@@ -119,11 +119,14 @@ class Catalogue:
             ) from None
 
     async def watch(self) -> None:
-        """Look for changed files until cancelled."""
+        """Look for changed files until cancelled; an unexpected error is logged, and the watch goes on."""
         while True:
             await asyncio.sleep(self._settings.reload_every)
             for slot in self:
-                await slot.look()
+                try:
+                    await slot.look()
+                except Exception as error:
+                    log_failure(f"reload of {slot.name}", error)
 
     def close(self) -> None:
         for slot in self:
