@@ -3,7 +3,7 @@
 L2XError
 ├── InputError          data, k or an option that cannot be used        (also a ValueError)
 ├── BlackBoxError       the model raised, or returned no P_m(y|x)       (also a RuntimeError)
-├── ArtifactError       a saved explainer that cannot be read           (also an OSError)
+├── ArtifactError       a saved explainer or result that cannot be read (also an OSError)
 │   └── WriteError      an explainer, a table or a figure that cannot be written
 ├── DataError           a data set that is not here and cannot be fetched (also an OSError)
 ├── StudyError          an answer that a study cannot take (closed, out of turn)
@@ -53,7 +53,8 @@ class BlackBoxError(L2XError, RuntimeError):
 
 
 class ArtifactError(L2XError, OSError):
-    """A saved explainer is truncated, edited, or of a newer format.
+    """A saved explainer is truncated, edited, or of a newer format; or the results of an unfinished run are
+    damaged.
 
     >>> issubclass(ArtifactError, OSError)
     True

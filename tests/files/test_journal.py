@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from l2x.errors import InputError, WriteError
+from l2x.errors import ArtifactError, InputError, WriteError
 from l2x.files.journal import Journal
 
 
@@ -73,6 +73,87 @@ def test_half_a_result_does_not_count(journal: Journal, cut: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         assert session(journal, numbers(10), end=KeyboardInterrupt()) == list(range(10))
     assert session(journal) == list(range(20))
+
+
+def test_any_cut_of_the_last_segment_leaves_whole_results(journal: Journal) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        session(journal, numbers(0), numbers(10), end=KeyboardInterrupt())
+    (segment,) = journal.folder.glob("*.arrows")
+    content = segment.read_bytes()
+    for size in range(0, len(content) + 1, 5):
+        segment.write_bytes(content[:size])
+        for mapped in (False, True):
+            found = [x for batch in journal.results(mapped=mapped) for x in batch["x"].to_pylist()]
+            assert found in ([], list(range(10)), list(range(20)))
+
+
+def three_segments(journal: Journal) -> list[Path]:
+    for start in (0, 20, 40):
+        with pytest.raises(KeyboardInterrupt):
+            session(journal, numbers(start), numbers(start + 10), end=KeyboardInterrupt())
+    return sorted(journal.folder.glob("*.arrows"))
+
+
+def damage(segment: Path) -> None:
+    content = bytearray(segment.read_bytes())
+    content[8:40] = b"\xff" * 32  # the schema
+    segment.write_bytes(content)
+
+
+def refused(journal: Journal, name: str) -> None:
+    """Resuming is an error that names the segment, and deletes nothing."""
+    before = {path.name: path.read_bytes() for path in journal.folder.glob("*.arrows")}
+    with pytest.raises(ArtifactError, match=f"{name}'.* delete '{name}'"):
+        session(journal)
+    assert {path.name: path.read_bytes() for path in journal.folder.glob("*.arrows")} == before
+
+
+@pytest.mark.parametrize("precious", [False, True])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_damaged_segment_is_an_error(tmp_path: Path, at: int, precious: bool) -> None:
+    journal = Journal(tmp_path / "out.csv", {"k": 2}, precious=precious)
+    damaged = three_segments(journal)[at]
+    damage(damaged)
+    refused(journal, damaged.name)
+
+
+@pytest.mark.parametrize("size", [None, 0, 100, -8])
+@pytest.mark.parametrize("at", [0, 1])
+def test_results_missing_before_others_are_an_error(journal: Journal, at: int, size: int | None) -> None:
+    """Else the later results would move to other rows."""
+    segments = three_segments(journal)
+    if size is None:
+        segments[at].unlink()
+    else:
+        segments[at].write_bytes(segments[at].read_bytes()[:size])
+    refused(journal, segments[at + 1].name)
+
+
+def test_what_the_error_says_resumes(journal: Journal) -> None:
+    _, second, third = three_segments(journal)
+    damage(second)
+    refused(journal, second.name)
+    second.unlink()
+    third.unlink()
+    assert session(journal) == list(range(20))
+
+
+def test_a_segment_that_cannot_be_opened_is_an_error(journal: Journal) -> None:
+    first, *_ = three_segments(journal)
+    first.unlink()
+    first.mkdir()
+    with pytest.raises(ArtifactError, match=first.name):
+        session(journal)
+    assert len(list(journal.folder.glob("*.arrows"))) == 3
+
+
+def test_segments_are_in_order_however_many_results(journal: Journal) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        session(journal, *(numbers(i, 1) for i in range(9_999)), end=KeyboardInterrupt())
+    for i in (9_999, 10_000):
+        with pytest.raises(KeyboardInterrupt):
+            session(journal, numbers(i, 1), end=KeyboardInterrupt())
+    assert session(journal) == list(range(10_001))
 
 
 @contextmanager

@@ -3,9 +3,11 @@
     <target>.parts/
         run.json        what was asked; a run that asks anything else starts over, or is refused
         0000.arrows     the results of the first session, in order, as an Arrow stream
-        0001.arrows     those of the next, ...
+        0012.arrows     those of the next session, which follow the first 12 results, ...
 
-A result that was only partly written is ignored. The folder is deleted when the run succeeds.
+A session that is killed may leave half a result at the end of its segment: that result is ignored, and the
+next session computes it again. Any other segment that cannot be read is an ArtifactError. The folder is
+deleted when the run succeeds.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from l2x.errors import InputError
+from l2x.errors import ArtifactError, InputError
 from l2x.foundations.atomic import write_atomically
 
 Append = Callable[[pa.RecordBatch], None]
@@ -53,7 +55,8 @@ class Journal:
             try:
                 self._tidy()
                 write_atomically(self.description, self.asked)
-                with _segment(self.folder / f"{len(self._segments()):04}.arrows") as append:
+                before = sum(1 for _ in self.results(mapped=True))  # mapped: reads no data
+                with _segment(self.folder / _segment_name(before)) as append:
                     yield append
             except BaseException as error:
                 over = isinstance(error, InputError) and not self.precious
@@ -63,15 +66,19 @@ class Journal:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def results(self, *, mapped: bool = False) -> Iterator[pa.RecordBatch]:
-        """Everything that the sessions of an opened journal finished, in order; `mapped` results stay on
-        disk until they are read, so that a list of them takes no memory."""
+        """Yield all complete results of an opened journal, in order.
+
+        `mapped` results stay on disk until they are used, so that a list of them takes no memory. A segment
+        that is damaged or missing is an ArtifactError: without it, later results would move to other rows.
+        """
+        found = 0
         for path in self._segments():
-            try:
-                file = pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))
-                with file, pa.ipc.open_stream(file) as stream:
-                    yield from stream
-            except (pa.ArrowInvalid, OSError):
-                continue  # the session ended while it wrote its last result
+            if path.name != _segment_name(found):
+                before = f"it follows {path.stem.lstrip('0') or 0} results, but {found} can be read before it"
+                raise _damaged(path, f"{before}; a segment is damaged or missing")
+            for result in _read_segment(path, mapped=mapped):
+                found += 1
+                yield result
 
     def _claimed(self) -> AbstractContextManager[object]:
         """Two runs with one target would mix their results; the lock ends with its process."""
@@ -109,7 +116,34 @@ class Journal:
                 path.unlink()
 
     def _segments(self) -> list[Path]:
-        return sorted(self.folder.glob("*.arrows"))
+        return sorted(self.folder.glob("*.arrows"), key=lambda path: (len(path.name), path.name))
+
+
+def _segment_name(before: int) -> str:
+    """Return the name of the segment that follows `before` results."""
+    return f"{before:04}.arrows"
+
+
+def _read_segment(path: Path, *, mapped: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the results of one session, except half a result at its end."""
+    try:
+        file = pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _damaged(path, str(error)) from error
+    with file:
+        try:
+            with pa.ipc.open_stream(file) as stream:
+                yield from stream
+        except (pa.ArrowInvalid, OSError) as error:
+            if file.tell() < file.size():  # else the session ended while it wrote its last result
+                raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, reason: str) -> ArtifactError:
+    return ArtifactError(
+        f"Cannot resume from '{path}': {reason}. Restore the files of its folder from a copy; or delete "
+        f"'{path.name}' and the segments after it, and their results are computed again."
+    )
 
 
 @contextmanager
