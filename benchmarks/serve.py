@@ -148,9 +148,10 @@ def bare(answer: str) -> Any:
 
 
 def serve(role: str, folder: Path) -> None:
-    from l2x.serve.running import run
+    from l2x.serve.running import Dedicated, run
 
-    run(lambda: application(role, folder), host="127.0.0.1", port=0, started=lambda at: print(at, flush=True))
+    make = Dedicated(lambda: application(role, folder))
+    run(make, host="127.0.0.1", port=0, started=lambda at: print(at, flush=True))
 
 
 @contextmanager

@@ -36,9 +36,11 @@ FORWARD_ROWS = 3_000_000
 STREAM = """
 import json, sys, time
 from pathlib import Path
+import torch
 from l2x.artifact import load
 from l2x.scale.stream import BatchExplainer, explain_table, match_columns
 from l2x.files.tables import Table
+torch.set_num_threads(1)  # as `l2x explain`
 explainer, table = load(sys.argv[1]), Table(Path(sys.argv[2]))
 explain = BatchExplainer(explainer, match_columns(explainer, table)[0], k=explainer.k)
 started = time.perf_counter()

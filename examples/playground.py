@@ -13,7 +13,7 @@ from table import explain_tumours
 
 import l2x
 from l2x.serve.app import create_app
-from l2x.serve.running import run
+from l2x.serve.running import Dedicated, run
 
 
 def tumours(quick: bool) -> l2x.Explainer:
@@ -56,7 +56,7 @@ def main() -> None:
     options = parser.parse_args()
     files, models = fitted(options.folder, quick=options.quick)
     run(
-        lambda: create_app(files, models),
+        Dedicated(lambda: create_app(files, models)),
         host=options.host,
         port=options.port,
         started=lambda address: print(f"Playground: {address}  (Ctrl-C stops)", flush=True),

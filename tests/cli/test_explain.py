@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from command_line import Folder, expected, make_frame
 
 from l2x.files import writing
@@ -48,6 +49,16 @@ def test_the_bar_counts_rows_and_their_speed(folder: Folder) -> None:
         if (found := re.search(r"200 rows.*?([\d,]+) rows/s", said))
     ]
     assert speeds[0] >= speeds[1] > 0  # the last line counts until the file is complete
+
+
+def test_batches_side_by_side_have_one_thread_each(folder: Folder) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        folder.run("explain", "tree.l2x", "test.csv", "-o", "out.csv", "-q")
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_again_with_another_k(folder: Folder) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from flawed_server import Flawed, serving
 
 import l2x
@@ -108,6 +109,27 @@ def test_batches_change_nothing(
     assert (result[features].to_numpy() == whole[features].to_numpy()).all()
     # Batched matrix products may round differently in the last digit.
     np.testing.assert_allclose(result["score_1"], whole["score_1"], rtol=1e-5)
+
+
+def test_the_threads_of_torch_are_the_callers(
+    fitted: l2x.Explainer, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    frame.to_parquet(tmp_path / "in.parquet")
+    source, target = Table(tmp_path / "in.parquet"), tmp_path / "out.parquet"
+    threads: list[int] = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        explain_table(
+            BatchExplainer(fitted, NAMES),
+            source,
+            target,
+            batch_rows=300,
+            report=lambda done, share: threads.append(torch.get_num_threads()),
+        )
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [2, 2, 2]
 
 
 def test_a_bad_cell_is_found_where_it_is(fitted: l2x.Explainer, frame: pd.DataFrame, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
+import os
 import re
 import socket
 import threading
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from service import KINDS, MODELS, Client, check_rows, expected, file_of, live, name_of, rows_of, service
 from starlette.testclient import TestClient
 
@@ -26,6 +29,24 @@ from l2x.serve.settings import Settings
 def client() -> Any:
     with TestClient(service(*KINDS)) as made:
         yield made
+
+
+def test_the_process_is_left_as_it_is() -> None:
+    def state() -> list[Any]:
+        loggers = [logging.getLogger(name) for name in ("", "l2x.serve", "uvicorn")]
+        logs = [(logger.level, logger.propagate, [*logger.handlers]) for logger in loggers]
+        return [torch.get_num_threads(), gc.get_freeze_count(), dict(os.environ), logging.logThreads, logs]
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        before = state()
+        with TestClient(service("columns")) as client:
+            assert client.get("/health/ready").status_code == 200
+            assert state() == before
+        assert state() == before
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,6 +5,7 @@ L2X_KILLS=20 runs the torture of `docs/serve.md` at its full length.
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import os
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from service import Client, check_rows, expected, file_of, rows_of
 
 from l2x.errors import InputError
-from l2x.serve.running import bind
+from l2x.serve import running
+from l2x.serve.running import Dedicated, bind
 
 KILLS = int(os.environ.get("L2X_KILLS", "2"))
 # Seconds that a start may take where many processes share a core; nothing is asserted about time.
@@ -163,6 +166,15 @@ def test_sigterm_finishes_what_is_in_flight(tmp_path: Path) -> None:
         assert [status for status, _ in found] == [200]
         assert found[0][1]["rows"][0]["answer"] == [0.5, 0.5]
         assert process.wait(180) in (0, 128 + signal.SIGTERM)
+
+
+def test_a_dedicated_process_is_set_up_for_serving(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+    monkeypatch.setattr(running, "log_to_stderr", lambda: done.append("log"))
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: done.append(number))
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
+    assert Dedicated(lambda: done.append("made") or "the app")() == "the app"
+    assert done == ["log", 1, "made", "freeze"]  # what is loaded is frozen
 
 
 def test_a_port_that_is_taken_is_said_so() -> None:

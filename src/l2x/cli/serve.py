@@ -62,7 +62,8 @@ def serve(
     for package in ("fastapi", "uvicorn", "prometheus_client", "jinja2"):
         require(package, extra="serve")
     from l2x.serve.catalogue import by_name
-    from l2x.serve.running import run
+    from l2x.serve.logs import log_to_stderr
+    from l2x.serve.running import Dedicated, run
     from l2x.serve.settings import Settings, read_token
 
     models = model_of_each(model or [], list(by_name(files)))
@@ -77,7 +78,9 @@ def serve(
     def started(address: str) -> None:
         typer.echo(f"serving    {address}{settings.root_path}  (Ctrl-C stops)")
 
-    run(partial(make_app, files, models, settings), host=host, port=port, workers=workers, started=started)
+    log_to_stderr()  # with several workers this process logs, too
+    make = Dedicated(partial(make_app, files, models, settings))
+    run(make, host=host, port=port, workers=workers, started=started)
 
 
 def make_app(files: Sequence[Path], models: dict[str, str], settings: Settings) -> Any:

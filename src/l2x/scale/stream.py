@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 
 from l2x.artifact import as_bytes
 from l2x.blackbox import BlackBox, as_black_box
@@ -161,9 +160,10 @@ def explain_table(
 
     `target` appears when the last row is written; a failure leaves what was there before. A run that was
     interrupted, or could not write, resumes when it is started again. `workers` batches (by default one per
-    processor) are explained at a time, while the next are read and the last are written. `report` is called
-    with the rows done and the share of the file read: before any work, where the rows are those of earlier
-    sessions, and after each batch.
+    processor) are explained at a time, while the next are read and the last are written. The number of
+    torch's own threads is left to the caller: several workers are fastest with `torch.set_num_threads(1)`,
+    which `l2x explain` sets. `report` is called with the rows done and the share of the file read: before any
+    work, where the rows are those of earlier sessions, and after each batch.
     """
     journal = Journal(target, explain.description(table))
     done = 0
@@ -210,8 +210,6 @@ def _side_by_side(
 ) -> Generator[Result, None, None]:
     """Explain `workers` batches at a time; results come in the order of the batches, and few of them wait."""
     workers = workers or min(os.cpu_count() or 1, MOST_WORKERS)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small networks gain more from batches side by side
     pool = ThreadPoolExecutor(workers, thread_name_prefix="explain")
     waiting: deque[Future[Result]] = deque()
     try:
@@ -224,7 +222,6 @@ def _side_by_side(
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
 
 
 def _explained_from(explain: BatchExplainer, batch: pa.RecordBatch, first_row: int) -> Result:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -34,9 +32,12 @@ from l2x.web.pages import STATIC
 def create_app(
     files: Sequence[str | Path], models: Mapping[str, Any] | None = None, settings: Settings | None = None
 ) -> FastAPI:
-    """The service of these explainers, loaded; `models` are theirs, by the names of the files."""
+    """Load the explainers and return their service; `models` are given by the names of the files.
+
+    The process is left as it is: its threads, garbage collector and log are the caller's (see
+    `running.Dedicated`).
+    """
     settings = settings or Settings()
-    torch.set_num_threads(1)  # small networks: batches side by side with requests gain more
     metrics = Metrics()
     catalogue = Catalogue([Path(file) for file in files], models or {}, settings, metrics)
     pages = Pages(catalogue, settings)
@@ -45,10 +46,7 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(catalogue.watch()) if settings.reload else None
         app.state.ready = True
-        gc.collect()
-        gc.freeze()  # all that is loaded stays: looking through it again takes longer than many requests
         yield
-        gc.unfreeze()
         app.state.ready = False
         if watching is not None:
             watching.cancel()

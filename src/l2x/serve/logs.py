@@ -54,7 +54,10 @@ class _Stderr(logging.Handler):
 
 
 def log_to_stderr() -> None:
-    """The service's log, and uvicorn's, as lines of JSON."""
+    """Write the service's log, and uvicorn's, as lines of JSON.
+
+    This changes the logging of the whole process: for entry points, such as `l2x serve`, only.
+    """
     # What the lines do not say need not be found out for every one of them.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = _Stderr()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import socket
@@ -22,14 +23,25 @@ GRACE = 30
 
 
 @dataclass(frozen=True)
-class Logged:
-    """An application that logs, made in the process that runs it; workers are sent this and not the app."""
+class Dedicated:
+    """Make an application in a process that does nothing but serve it, for entry points such as `l2x serve`.
+
+    A call sets what belongs to the whole process: the log goes to standard error, torch uses one thread, and
+    the garbage collector leaves alone all that is loaded by then. Picklable if `make` is: each worker is sent
+    this, and makes its own application.
+    """
 
     make: Callable[[], Any]
 
     def __call__(self) -> Any:
+        import torch
+
         log_to_stderr()
-        return self.make()
+        torch.set_num_threads(1)  # small networks gain more from batches side by side with requests
+        app = self.make()
+        gc.collect()
+        gc.freeze()  # looking through all that is loaded again would take longer than many requests
+        return app
 
 
 def run(
@@ -43,14 +55,14 @@ def run(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; what is in flight then is finished.
 
-    `make` makes the application, once in each worker; with several workers it must be picklable. `started` is
-    told the address as soon as it is bound.
+    `make` makes the application, once in each worker; with several workers it must be picklable. An entry
+    point wraps it in `Dedicated`. `started` is called with the address as soon as it is bound.
     """
     uvicorn: Any = require("uvicorn", extra="serve")
     bound = bind(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
     config = uvicorn.Config(
-        Logged(make),
+        make,
         factory=True,
         workers=workers,
         root_path=root_path,
@@ -86,7 +98,6 @@ def _made(make: Callable[[], Any]) -> None:
 
 def _supervise(config: Any, bound: socket.socket, started: Callable[[], None]) -> None:
     supervisors: Any = require("uvicorn.supervisors", extra="serve")
-    log_to_stderr()
     folder = tempfile.mkdtemp(prefix="l2x-metrics-")
     os.environ[FOLDER] = folder  # read by the workers
     try:
