@@ -22,6 +22,7 @@ CLASSES = {
     [
         ("InputError", ValueError),
         ("BlackBoxError", RuntimeError),
+        ("TrainingError", RuntimeError),
         ("ArtifactError", OSError),
         ("WriteError", OSError),
         ("DataError", OSError),

@@ -11,7 +11,7 @@ from torch import nn
 from toy_models import first_column
 
 import l2x
-from l2x.errors import InputError
+from l2x.errors import InputError, TrainingError
 from l2x.training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
 
 
@@ -84,6 +84,47 @@ def test_the_last_weights_are_kept_whatever_held_out_rows_say() -> None:
     assert choice.weights is not None
     assert choice.weights["weight"].item() == 2.0
     assert choice.value == pytest.approx(0.9)  # what is reported as the best still is
+
+
+def evaluated_as(values: list[float], **options: object) -> nn.Linear:
+    """Train for one step per evaluation, whose values are given; the weight is the number of steps."""
+    network, left = nn.Linear(1, 1, bias=False), iter(values)
+    nn.init.zeros_(network.weight)
+
+    def validate(candidate: nn.Module) -> torch.Tensor:
+        candidate.weight.fill_(len(values) - left.__length_hint__())  # type: ignore[operator, union-attr]
+        return torch.tensor([next(left)])
+
+    optimise(
+        network,
+        lambda index, progress: network.weight.sum(),
+        validate,
+        phase=Phase(len(values), 0.02, **options),  # type: ignore[arg-type]
+        n=3,
+        label="working",
+        run=Run.begin(TrainingPlan(evaluations=len(values), progress=False), seed=0),
+    )
+    return network
+
+
+@pytest.mark.parametrize("choose", ["best", "latest", "last"])
+@pytest.mark.parametrize("patience", [None, 2])
+def test_a_loss_that_is_never_a_number_is_an_error(choose: str, patience: int | None) -> None:
+    with pytest.raises(TrainingError, match=r"working.*\bnan\b.*learning_rate.* 0\.02;.* 0\.002"):
+        evaluated_as([np.nan] * 4, choose=choose, patience=patience)
+
+
+@pytest.mark.parametrize("choose", ["best", "latest", "last"])
+def test_diverged_weights_are_never_kept(choose: str) -> None:
+    assert evaluated_as([np.nan, -1.0, np.nan], choose=choose).weight.item() == 1
+
+
+def test_a_learning_rate_at_which_training_diverges_is_an_error() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    phase = Phase(5, 1e30, schedule="constant")
+    plan = TrainingPlan(phase, phase, evaluations=2, progress=False)
+    with pytest.raises(TrainingError, match=r"learning_rate .* 1e\+30"):
+        l2x.Explainer(first_column, 1, training=plan).fit(X)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])

@@ -3,6 +3,7 @@
 L2XError
 ├── InputError          data, k or an option that cannot be used        (also a ValueError)
 ├── BlackBoxError       the model raised, or returned no P_m(y|x)       (also a RuntimeError)
+├── TrainingError       training diverged: no weights are usable        (also a RuntimeError)
 ├── ArtifactError       a saved explainer or result that cannot be read (also an OSError)
 │   └── WriteError      an explainer, a table or a figure that cannot be written
 ├── DataError           a data set that is not here and cannot be fetched (also an OSError)
@@ -50,6 +51,14 @@ class BlackBoxError(L2XError, RuntimeError):
 
     answers: np.ndarray[Any, Any] | None = None
     answered: Any = None  # every answer, with its row: l2x.files.answers.Answered
+
+
+class TrainingError(L2XError, RuntimeError):
+    """Training diverged, so that there are no weights to keep; the message names the loss and the rate.
+
+    >>> issubclass(TrainingError, RuntimeError)
+    True
+    """
 
 
 class ArtifactError(L2XError, OSError):

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from l2x.errors import InputError
+from l2x.errors import InputError, TrainingError
 from l2x.foundations.numbers import is_whole
 from l2x.foundations.progress import progress_bar
 
@@ -42,7 +42,7 @@ class Phase:
     patience : stop after this many evaluations without a better one; None never stops early
     choose : which weights to keep: those of the "best" evaluation on held-out rows; the "latest" that is
         not noticeably worse: by one standard error (paired over rows) or NOTICEABLE nats, whichever is less;
-        or the "last", whatever held-out rows say
+        or the "last", whatever held-out rows say, unless their loss is NaN
     l2 : weight of the sum of squares of all matrices and filters in what is minimised, as Keras has it; those
         that a module lists as `without_l2` are left alone
 
@@ -199,7 +199,8 @@ def optimise(
     """Maximise `objective(row indices, share of training done)` over the weights of `network`.
 
     `validate` gives the value of each held-out row, by which `phase.choose` picks the weights that are kept.
-    Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same.
+    Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same. Raises a
+    TrainingError if evaluations found no weights to keep, because the loss was never a finite number.
     """
     plan = run.plan
     optimizer, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
@@ -229,7 +230,9 @@ def optimise(
             finished = True
         except KeyboardInterrupt:
             finished = False
-    network.load_state_dict(best.weights or network.state_dict())
+    if best.weights is None and best.stale:
+        raise _diverged(phase, label, run.history[-1]["validation_loss"])
+    network.load_state_dict(best.weights or network.state_dict())  # none before the first evaluation
     network.eval()
     return finished
 
@@ -270,7 +273,7 @@ class BestWeights:
         if value > self.value:
             self.value, self.best_rows, self.stale = value, rows, 0
             self.weights = _snapshot(network)
-        elif self.rule == "last":
+        elif self.rule == "last" and not math.isnan(value):
             self.weights = _snapshot(network)
         elif self.rule == "latest" and self.best_rows is not None:
             lost = self.best_rows - rows
@@ -279,6 +282,14 @@ class BestWeights:
             if lost.mean() <= min(error, NOTICEABLE):
                 self.weights = _snapshot(network)
         return value
+
+
+def _diverged(phase: Phase, label: str, loss: float) -> TrainingError:
+    rate = phase.learning_rate
+    return TrainingError(
+        f"Training diverged ({label}): the validation loss is {loss} and was finite at no evaluation. The "
+        f"learning_rate of this phase is {rate:g}; choose a lower one, such as {rate / 10:.2g}."
+    )
 
 
 @contextmanager
