@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from toy_models import one_column
 import l2x
 from l2x.errors import InputError
 from l2x.evaluation import random_model
+from l2x.training import Run
 
 
 def test_it_answers_like_the_model_in_shape_and_scale(table: np.ndarray) -> None:
@@ -49,3 +52,14 @@ def test_networks_that_read_ids_are_refused() -> None:
     view = l2x.Words(reads="ids")
     with pytest.raises(InputError, match="reads ids"):
         random_model(one_column, ["a b"], features=view)
+
+
+def test_it_waits_for_training_that_draws_from_the_same_generator(table: np.ndarray) -> None:
+    made: list[l2x.BlackBox] = []
+    thread = threading.Thread(target=lambda: made.append(random_model(one_column, table, seed=1)))
+    with Run.begin(l2x.TrainingPlan(), 0).seeded():
+        thread.start()
+        thread.join(timeout=1)
+        assert thread.is_alive()
+    thread.join(timeout=60)
+    np.testing.assert_array_equal(made[0](table[:9]), random_model(one_column, table, seed=1)(table[:9]))

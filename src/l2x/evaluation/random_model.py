@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, NetworkQ
@@ -14,6 +13,7 @@ from l2x.errors import InputError
 from l2x.features.fitted import fitted_view
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
+from l2x.training import Run, TrainingPlan
 
 # How sure the random model is: the standard deviation of its logits.
 SPREAD = 2.0
@@ -55,8 +55,7 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     view = fitted_view(features, X)
     X = view.check(X)
     answers = black_box(view.for_model(view.take(X, slice(0, min(len(X), 100)))))
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with Run.begin(TrainingPlan(), seed).seeded():
         network = view.networks(answers.shape[1]).predictor().eval().requires_grad_(requires_grad=False)
     q = FittedQ(view, NetworkQ(network, likelihood_of(black_box, answers)))
 
