@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,9 +19,8 @@ from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ
 from l2x.data import ask
 from l2x.errors import InputError, some
-from l2x.evaluation.agreement import masked_answers, r2, same_class, squared_errors
+from l2x.evaluation.agreement import agreement, masked_answers, removal_test
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
-from l2x.evaluation.chance import random_selections
 from l2x.evaluation.evidence import knowing
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
@@ -47,7 +47,7 @@ class Compared:
     """What was measured of one method.
 
     kept : the share of answers that the model keeps from the selection alone, or R²; with its interval
-    random : the same for as many random features; complement : for everything but the selection
+    random : the same for as many random features; complement : with exactly the selected features masked
     judge : the share that an independent judge guesses from the selection; NaN without a judge
     fit_seconds : to learn, before the first row; seconds_per_row : to explain
     """
@@ -229,28 +229,22 @@ class Bench:
         explanation = method.explain(self.X, self.k)
         explained = time.perf_counter()
         mask = explanation.mask
-        found = selectable_units(self.view, self.X)
-        everything = np.ones_like(mask) if found is None else found
-        random = random_selections(mask, everything, seed=self.seed)
+        masks = removal_test(mask, selectable_units(self.view, self.X), seed=self.seed)
+        kept = masks.map(partial(masked_answers, self.black_box, self.view, self.X)).map(self._agreement)
         line = Compared(
             method=label,
-            kept=self._kept(mask),
-            random=self._kept(random).value,
-            complement=self._kept(everything & ~mask).value,
+            kept=kept.selection,
+            random=kept.random[0].value,
+            complement=kept.complement.value,
             judge=float("nan") if judge is None else self._agreement(judge.predict(self.X, mask)).value,
             fit_seconds=learned - started,
             seconds_per_row=(explained - learned) / len(self.answers),
         )
         return line, explanation
 
-    def _kept(self, mask: Array) -> Estimate:
-        return self._agreement(masked_answers(self.black_box, self.view, self.X, mask))
-
     def _agreement(self, guesses: Array) -> Estimate:
         bootstrap = Bootstrap(len(self.answers), seed=self.seed)
-        if self.classes:
-            return bootstrap.mean(same_class(guesses, self.answers))
-        return bootstrap.of_means(r2, *squared_errors(guesses, self.answers))
+        return agreement(guesses, self.answers, bootstrap, classes=self.classes)
 
     def _ready(self, contender: Any, training: TrainingPlan | None) -> Any:
         """The method after learning, if there is anything to learn."""

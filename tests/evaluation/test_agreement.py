@@ -11,9 +11,10 @@ from sklearn.metrics import r2_score
 from toy_models import one_column
 
 import l2x
+from l2x.baselines import RandomK
 from l2x.errors import InputError
 from l2x.evaluation import posthoc_accuracy, posthoc_r2
-from l2x.evaluation.agreement import Score, r2, same_class, squared_errors
+from l2x.evaluation.agreement import Score, r2, same_class, scored, squared_errors
 
 RNG = np.random.default_rng(0)
 
@@ -103,3 +104,29 @@ def test_a_score_prints_with_chance_and_complement(fitted: l2x.Explainer, table:
         f"{float(score):.3f} (random features {score.chance:.3f}, all but these {score.complement:.3f})"
     )
     assert repr(pickle.loads(pickle.dumps(score))) == repr(score)  # as workers of a search hand it on
+
+
+def the_word_the(texts: list[str]) -> np.ndarray:
+    """A model that looks at a stop word alone."""
+    p = np.array([0.9 if "the" in text.split() else 0.1 for text in texts])
+    return np.stack([1 - p, p], axis=1)
+
+
+def test_the_removal_test_removes_the_selected_features_and_nothing_else(tiny: l2x.TrainingPlan) -> None:
+    """Stop words are never selected, so they stay: with them stays every answer of this model."""
+    words = ["the", "film", "plot", "actor", "scene", "unheard"]
+    texts = [" ".join(RNG.choice(words, RNG.integers(1, 6))) for _ in range(240)]
+    view = l2x.Words(length=5, stop_words="english", vocabulary=["[PAD]", "[UNK]", *words[:-1]]).fit(texts)
+    method = RandomK(features=view)
+    explanation = method.explain(texts, 1)
+    assert posthoc_accuracy(the_word_the, texts, explanation, complement=True) == 1
+    assert scored(the_word_the, texts, explanation).complement == 1
+    assert l2x.compare(the_word_the, texts, [method], 1, features=view).methods[0].complement == 1
+    card = l2x.report_card(method, the_word_the, texts[:120], texts[120:], 1, training=tiny, brief=True)
+    assert card["fidelity"]["drop_complement"].value == 1
+    assert card.verdict.endswith("1.000: more than it does.")
+    with pytest.warns(UserWarning, match="random feature"):
+        explainer = l2x.Explainer(the_word_the, 1, features=view, value="surrogate", training=tiny).fit(texts)
+    assert explainer.check_ is not None
+    assert explainer.check_.by_model is not None
+    assert explainer.check_.by_model.complement == 1

@@ -88,7 +88,7 @@ def test_outputs_in_the_units_of_answers(evidence: Evidence, of_means: Evidence)
 
 def test_everything_may_be_selected_in_a_table(evidence: Evidence) -> None:
     assert evidence.selectable.all()
-    assert (evidence.random_masks.sum(axis=1) == 2).all()
+    assert (evidence.masks.random[0].sum(axis=1) == 2).all()
 
 
 def test_an_explainer_brings_its_k_and_its_speed(fitted: l2x.Explainer, table: np.ndarray) -> None:
@@ -144,3 +144,10 @@ def test_wrong_use_is_told(case: str) -> None:
     given, sentence = WRONG[case]
     with pytest.raises(InputError, match=sentence):
         subject_of(given, ZEROS, None, None)
+
+
+def test_sizes_belong_to_the_k_that_they_were_learned_for() -> None:
+    sized = replace(RandomK().explain(ZEROS, 3), sizes=np.array([1, 1, 2, 2, 3, 3, 3]))
+    assert selections_of(sized, ZEROS, 3).mask.sum(axis=1).tolist() == [1, 1, 2, 2, 3, 3, 3]
+    for k in (1, 2, 4):
+        assert (selections_of(sized, ZEROS, k).mask.sum(axis=1) == k).all(), k

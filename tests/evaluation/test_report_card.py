@@ -222,3 +222,16 @@ def test_another_model_than_the_explained_one_is_refused(fitted: l2x.Explainer, 
         InputError, match="three gives 3 numbers for a row, but the explainer was fitted to 2"
     ):
         l2x.report_card(fitted, three, tables.judge, tables.test)
+
+
+def test_the_model_is_queried_once_per_mask(judge: FittedQ, tables: Tables) -> None:
+    rows = 0
+
+    def counting(X: np.ndarray) -> np.ndarray:
+        nonlocal rows
+        rows += len(X)
+        return one_column(X)
+
+    l2x.report_card(RandomK(), counting, tables.judge, tables.test, 1, judge=judge, brief=True)
+    removals, masks = 3, 3  # a mean, zeros, draws; the selection, random features, all others
+    assert rows == (1 + removals * masks) * len(tables.test)

@@ -230,3 +230,32 @@ def test_two_rows_are_warned_of(table: np.ndarray) -> None:
     plan = l2x.TrainingPlan(Phase(2, 1e-2), Phase(2, 1e-2), evaluations=1, progress=False)
     (message,) = warned(l2x.Explainer(one_column, k=1, training=plan), table[:2])
     assert "too few rows to be checked: 1 held-out row" in message
+
+
+def test_a_model_that_fails_on_masked_rows(table: np.ndarray, tmp_path: Path) -> None:
+    """What was learned is kept; that the model failed is in the check, in its line, and in a warning."""
+
+    def whole_rows_only(X: np.ndarray) -> np.ndarray:
+        if (X == 0).any():
+            raise ValueError("zero is no measurement")
+        return one_column(X)
+
+    plan = l2x.TrainingPlan(Phase(150, 5e-3), Phase(150, 1e-2), evaluations=2, progress=False)
+    view = l2x.Columns(removal="zero")
+    explainer = l2x.Explainer(whole_rows_only, k=1, features=view, value="surrogate", training=plan)
+    (message,) = warned(explainer, table)
+    assert "ValueError" in message
+    assert "zero is no measurement" in message
+    assert explainer.explain(table[:3]).mask.sum() == 3
+    check = explainer.check_
+    assert check.by_model is None
+    assert "zero is no measurement" in check.failure
+    assert check.by_q.finding == check.finding == "better"
+    assert "the model failed on masked rows" in check.sentence
+    assert l2x.load(explainer.save(tmp_path / "a.l2x")).check_ == check
+
+
+def test_a_check_without_model_and_surrogate_names_the_failure() -> None:
+    failed = replace(CHECK, by_model=None, by_q=None, failure="the model raised ValueError: no zeros")
+    assert failed.sentence == "not checked: the model raised ValueError: no zeros"
+    assert CHECK.failure is None

@@ -1,23 +1,31 @@
-"""Does the model give the same answer when it is shown only what was selected?
+"""Does the model predict the same from the selected features alone, and without them?
 
+`removal_test` makes the masks of every such measurement: the selection, random features, the complement.
 `same_class` and `squared_errors` are the two measures of agreement, per row; every accuracy and every R² of
 the library is made of them, `posthoc_accuracy` and `posthoc_r2` as plain means.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.data import ask
 from l2x.errors import InputError
+from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.chance import random_selections
 from l2x.explanation import Explanation
 from l2x.features.fitted import fitted_view, selectable_units
 from l2x.features.view import View
 from l2x.foundations.arrays import Array, batches
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def same_class(guesses: Array, answers: Array) -> Array:
@@ -52,6 +60,59 @@ def r2(error: Any, spread: Any) -> Any:
         return np.where(np.greater(spread, 0), 1 - np.divide(error, spread), np.nan)
 
 
+def agreement(guesses: Array, answers: Array, boot: Bootstrap, *, classes: bool) -> Estimate:
+    """Return the share of rows with the same class, or R², with its interval."""
+    if classes:
+        return boot.mean(same_class(guesses, answers))
+    return boot.of_means(r2, *squared_errors(guesses, answers))
+
+
+@dataclass(frozen=True, eq=False)
+class RemovalTest(Generic[T]):
+    """Three kinds of masks, or whatever was measured under them: `masks.map(predict).map(measure)`.
+
+    Attributes
+    ----------
+    selection : the selected features alone
+    random : as many random features, one element per draw
+    complement : everything but the selected features
+    """
+
+    selection: T
+    random: tuple[T, ...]
+    complement: T
+
+    def map(self, function: Callable[[T], U]) -> RemovalTest[U]:
+        """Apply a function to each element, once."""
+        return RemovalTest(
+            function(self.selection), tuple(map(function, self.random)), function(self.complement)
+        )
+
+
+def removal_test(mask: Array, selectable: Array | None, *, seed: int, draws: int = 1) -> RemovalTest[Array]:
+    """Return the masks, (n, d) each, under which a selection is compared with chance and with its complement.
+
+    Parameters
+    ----------
+    mask : (n, d) booleans, the selection
+    selectable : (n, d) booleans, the features that random selections may have; None for all
+    seed : of the first random selection; the next draws have the next seeds
+    draws : how many random selections
+
+    >>> masks = removal_test(np.array([[True, False, False]]), np.array([[True, True, False]]), seed=0)
+    >>> masks.map(lambda mask: mask.astype(int).tolist()).complement
+    [[0, 1, 1]]
+    """
+    random = (random_selections(mask, selectable, seed=seed + draw) for draw in range(draws))
+    return RemovalTest(mask, tuple(random), complement_of(mask))
+
+
+def complement_of(mask: Array) -> Array:
+    """Return the masks of the removal test: exactly the selected features are masked. Everything else stays,
+    also features that can never be selected, such as stop words."""
+    return ~mask
+
+
 def posthoc_accuracy(
     model: Any, X: Any, explanation: Explanation, *, complement: bool = False, responses: Array | None = None
 ) -> float:
@@ -63,7 +124,7 @@ def posthoc_accuracy(
     X : the n rows that were explained
     explanation : what was selected in them. What removed features look like to the model is the choice of
         its view (`Columns(removal=...)`); without one, they are set to the column's mean
-    complement : show the model everything *but* the selection; a good explanation scores low there
+    complement : mask the selected features instead, and nothing else; a good explanation scores low there
     responses : (n, classes), the model's answers for X where they are known, which halves what it is asked
 
     Returns
@@ -135,14 +196,11 @@ def scored(model: Any, X: Any, explanation: Explanation) -> Score:
     black_box, view = as_black_box(model), fitted_view(explanation.view, X)
     X = view.check(X)
     whole = ask(black_box, view, X, progress=False)
-    found = selectable_units(view, X)
-    everything = np.ones_like(explanation.mask) if found is None else found
-    chance = random_selections(explanation.mask, everything, seed=0)
-    masks = (explanation.mask, chance, everything & ~explanation.mask)
-    value, random, complement = (
-        _kept(masked_answers(black_box, view, X, mask), whole, black_box) for mask in masks
+    predicted = removal_test(explanation.mask, selectable_units(view, X), seed=0).map(
+        partial(masked_answers, black_box, view, X)
     )
-    return Score(value, chance=random, complement=complement)
+    kept = predicted.map(lambda part: _kept(part, whole, black_box))
+    return Score(kept.selection, chance=kept.random[0], complement=kept.complement)
 
 
 def _kept(part: Array, whole: Array, black_box: BlackBox) -> float:
@@ -170,6 +228,6 @@ def _answers(
     X = view.check(X)
     if len(X) != len(explanation):
         raise InputError(f"X has {len(X)} rows, the explanation has {len(explanation)}.")
-    mask = ~explanation.mask if complement else explanation.mask
+    mask = complement_of(explanation.mask) if complement else explanation.mask
     whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
     return whole.reshape(len(X), -1), masked_answers(black_box, view, X, mask)

@@ -11,13 +11,16 @@ from l2x.foundations.arrays import Array
 CHANCE = int.from_bytes(b"chance", "big")
 
 
-def random_selections(mask: Array, selectable: Array, *, seed: int) -> Array:
-    """(n, d) booleans: in each row as many features as `mask` has, drawn among the `selectable` ones.
+def random_selections(mask: Array, selectable: Array | None, *, seed: int) -> Array:
+    """Return (n, d) booleans: in each row as many features as `mask` has, drawn among the `selectable` ones;
+    among all of them where that is None.
 
     >>> mask = np.array([[True, True, False, False]] * 3)
-    >>> random_selections(mask, np.ones_like(mask), seed=0).sum(axis=1).tolist()
+    >>> random_selections(mask, None, seed=0).sum(axis=1).tolist()
     [2, 2, 2]
     """
-    noise = np.random.default_rng((seed, CHANCE)).random(mask.shape)
-    ranks = np.where(selectable, noise, 2.0).argsort(axis=1).argsort(axis=1)
+    noise = np.asarray(np.random.default_rng((seed, CHANCE)).random(mask.shape))
+    if selectable is not None:
+        noise = np.where(selectable, noise, 2.0)
+    ranks = noise.argsort(axis=1).argsort(axis=1)
     return np.asarray(ranks < mask.sum(axis=1, keepdims=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,13 @@ import numpy as np
 from l2x.blackbox import BlackBox
 from l2x.conditional import Conditional, FittedQ
 from l2x.errors import InputError
-from l2x.evaluation.agreement import losses, r2, same_class, squared_errors
+from l2x.evaluation.agreement import RemovalTest, agreement, losses, masked_answers, removal_test
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
-from l2x.evaluation.chance import random_selections
 from l2x.evaluation.information import BITS, log_informed, log_uninformed
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.features.fitted import selectable_units
+from l2x.features.removal import removals
 from l2x.features.view import View
 from l2x.foundations.arrays import Array
 from l2x.training import TrainingPlan
@@ -92,7 +92,8 @@ def selections_of(method: Any, X: Any, k: int, keep: float | None = None) -> Exp
         raise InputError(
             f"The explanation is of {len(method)} rows, X_test has {len(X)}: give the same rows."
         )
-    return replace(method, k=k)  # the same ranking, cut after k
+    # The same ranking, cut after k; sizes are for the k that they were learned with.
+    return replace(method, k=k, sizes=method.sizes if k == method.k else None)
 
 
 def _check_keeps(method: Any, keep: float | None) -> None:
@@ -153,9 +154,7 @@ class Evidence:
         whose answers are given."""
         answers = self.answers if answers is None else answers
         boot = self.boot if len(answers) == len(self.answers) else Bootstrap(len(answers), seed=self.seed)
-        if self.classifies:
-            return boot.mean(same_class(guesses, answers))
-        return boot.of_means(r2, *squared_errors(guesses, answers))
+        return agreement(guesses, answers, boot, classes=self.classifies)
 
     def losses(self, guesses: Array) -> Array:
         """(n,) of which `agreement` is one minus the mean: 1 where the class is another, or squared errors in
@@ -169,9 +168,18 @@ class Evidence:
         return np.ones_like(self.explanation.mask) if found is None else found
 
     @cached_property
-    def random_masks(self) -> Array:
-        """(n, d): chance, as many features as each row's selection has."""
-        return random_selections(self.explanation.mask, self.selectable, seed=self.seed)
+    def masks(self) -> RemovalTest[Array]:
+        """(n, d) each: the selection, as many random features, and everything but the selection."""
+        return removal_test(self.explanation.mask, self.selectable, seed=self.seed)
+
+    @cached_property
+    def predictions(self) -> dict[str | None, RemovalTest[Array]]:
+        """The model's predictions under these masks, (n, outputs) each, for every way of masking that the
+        view has; its own comes first. The model is queried once per mask."""
+        return {
+            removal: self.masks.map(partial(masked_answers, self.black_box, view, self.X_test))
+            for removal, view in removals(self.view).items()
+        }
 
     @cached_property
     def _target(self) -> Array:

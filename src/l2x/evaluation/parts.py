@@ -12,7 +12,7 @@ import numpy as np
 
 from l2x.conditional import Conditional
 from l2x.data import ask
-from l2x.evaluation.agreement import masked_answers
+from l2x.evaluation.agreement import RemovalTest
 from l2x.evaluation.bootstrap import Bootstrap, Estimate
 from l2x.evaluation.card import Entry, Part
 from l2x.evaluation.choose_k import candidate_sizes
@@ -25,8 +25,6 @@ from l2x.evaluation.stability import collapse, distinct_sets, jaccard, overlap
 from l2x.evaluation.verdict import TOLERANCE, UNCHECKED, Fidelity, Verdict, fidelity_on, verdict_on
 from l2x.explanation import Explanation
 from l2x.features.noise import jitter
-from l2x.features.removal import removals
-from l2x.features.view import View
 from l2x.foundations.arrays import Array
 
 # At most this many rows of X_train teach the probes of the encode-meter.
@@ -55,8 +53,8 @@ def fidelity_part(evidence: Evidence) -> Part:
     """The model itself, shown only the selection, or everything else."""
     entries = [
         entry
-        for removal, view in removals(evidence.view).items()
-        for entry in _fidelity_entries(evidence, removal, view)
+        for i, (removal, predicted) in enumerate(evidence.predictions.items())
+        for entry in _fidelity_entries(evidence, removal, predicted, own=i == 0)
     ]
     return Part(
         "fidelity",
@@ -70,38 +68,31 @@ def fidelity_part(evidence: Evidence) -> Part:
 
 def fidelity_verdict(evidence: Evidence) -> tuple[Fidelity, str]:
     """Does the model keep more with the selection than with random features, under the view's own removal?"""
-    masks = (
-        evidence.explanation.mask,
-        evidence.random_masks,
-        evidence.selectable & ~evidence.explanation.mask,
-    )
-    own, chance, rest = (
-        evidence.losses(masked_answers(evidence.black_box, evidence.view, evidence.X_test, mask))
-        for mask in masks
-    )
-    kept = (float(1 - losses.mean()) for losses in (own, chance, rest))
-    return fidelity_on(evidence.boot.mean(chance - own), *kept)
+    own = next(iter(evidence.predictions.values()))
+    lost = own.map(evidence.losses)
+    kept = lost.map(lambda losses: float(1 - losses.mean()))
+    advantage = evidence.boot.mean(lost.random[0] - lost.selection)
+    return fidelity_on(advantage, kept.selection, kept.random[0], kept.complement)
 
 
-def _fidelity_entries(evidence: Evidence, removal: str | None, view: View) -> list[Entry]:
-    """Under one way of removing: with the selection, its KL divergence, with the complement, and chance."""
-    mask, key = evidence.explanation.mask, removal or "removed"
+def _fidelity_entries(
+    evidence: Evidence, removal: str | None, predicted: RemovalTest[Array], *, own: bool
+) -> list[Entry]:
+    """Return the entries for one way of masking, the view's own or another: with the selection, its KL
+    divergence, with the complement, and chance."""
+    key = removal or "removed"
     label = f"the rest removed ({removal})" if removal else "the rest removed"
-    kept, rest, random = (
-        masked_answers(evidence.black_box, view, evidence.X_test, shown)
-        for shown in (mask, ~mask, evidence.random_masks)
-    )
-    entries = [Entry(key, label, evidence.agreement(kept), "high is good")]
+    kept = predicted.map(evidence.agreement)
+    entries = [Entry(key, label, kept.selection, "high is good")]
     if evidence.classifies:
-        kl = evidence.boot.mean(_kl(evidence.answers, kept) * BITS)
+        kl = evidence.boot.mean(_kl(evidence.answers, predicted.selection) * BITS)
         entries.append(Entry(f"{key}_kl", "  KL from the full answer, bits", kl, "low is good"))
-    own = view is evidence.view
+    chance = "random" if own else f"{key}_random"
     return [
         *entries,
-        Entry(f"{key}_complement", "  the selection removed", evidence.agreement(rest), "low is good"),
-        Entry("random" if own else f"{key}_random", "  random features instead", evidence.agreement(random),
-              "chance"),
-    ]  # fmt: skip
+        Entry(f"{key}_complement", "  the selection removed", kept.complement, "low is good"),
+        Entry(chance, "  random features instead", kept.random[0], "chance"),
+    ]
 
 
 def _kl(p: Array, q: Array) -> Array:
@@ -111,11 +102,12 @@ def _kl(p: Array, q: Array) -> Array:
 
 def judge_part(evidence: Evidence) -> Part:
     """EVAL-X: a q fitted on random subsets of other rows."""
-    everything = evidence.selectable
+    everything, masks = evidence.selectable, evidence.masks
     cases = [
-        ("selection", "the selection", evidence.explanation.mask),
-        ("complement", "all but the selection", everything & ~evidence.explanation.mask),
-        ("random", "random features instead", evidence.random_masks),
+        ("selection", "the selection", masks.selection),
+        # It has never read features that cannot be selected: all that it can read stays.
+        ("complement", "all but the selection", everything & masks.complement),
+        ("random", "random features instead", masks.random[0]),
         ("everything", "everything selected", everything),
         ("nothing", "nothing selected", np.zeros_like(everything)),
     ]
@@ -226,7 +218,7 @@ def information_curve(evidence: Evidence) -> list[tuple[int, Estimate]]:
 def stability_part(evidence: Evidence) -> Part:
     """Across seeds, under small noise, across rows, and across models."""
     explanation, boot = evidence.explanation, evidence.boot
-    chance = boot.mean(overlap(explanation.mask, evidence.random_masks))
+    chance = boot.mean(overlap(explanation.mask, evidence.masks.random[0]))
     sets = Estimate(float(distinct_sets(explanation)))
     entries = [
         Entry("chance", "overlap with random sets", chance, "Jaccard at k"),

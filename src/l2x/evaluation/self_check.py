@@ -1,6 +1,6 @@
 """The self-check at the end of `fit`: on held-out rows, does the selection keep more than chance would?
 
-Four selections are compared, by what the model says of them and by what q says: the explainer's own,
+Four selections are compared, by the model's predictions and by the surrogate's: the explainer's own,
 everything but it, random features of the same number, and the best single subset for all rows.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -16,10 +17,9 @@ import torch
 from l2x.conditional import FittedQ, MixedQ, ModelQ, NetworkQ
 from l2x.data import TrainingRows
 from l2x.errors import BlackBoxError, some
-from l2x.evaluation.agreement import distances, losses, masked_answers
+from l2x.evaluation.agreement import RemovalTest, distances, losses, masked_answers, removal_test
 from l2x.evaluation.bootstrap import Estimate
-from l2x.evaluation.chance import random_selections
-from l2x.explanation import Explanation, own_names
+from l2x.explanation import own_names
 from l2x.features.fitted import selectable_units
 from l2x.foundations.arrays import Array, batches
 from l2x.likelihood import Gaussian
@@ -44,7 +44,7 @@ UNKNOWN = Estimate(float("nan"))
 # Rows that the search for one subset for all may put through q in all, and at least for each subset.
 SEARCH_ROWS, SEARCH_LEAST, SEARCH_MOST = 100_000, 20, 300
 
-Guess = Callable[[Array], Array]
+Predict = Callable[[Array], Array]
 Finding = Literal["better", "undecided", "no better"]
 
 
@@ -104,6 +104,7 @@ class SelfCheck:
     classes : the measure is the share of rows with the same class; R² of the answers otherwise
     varies : whether the model's answers to training rows differ at all
     by_model : None where the model was not asked: answers were brought, `queries=0`, or it failed
+    failure : the error message of a model that failed on masked rows; else None
     by_q : None where q is the model itself
     subset : the features of the best single subset for all rows; none where it was not looked for
     """
@@ -116,6 +117,7 @@ class SelfCheck:
     by_model: Kept | None = None
     by_q: Kept | None = None
     subset: tuple[str, ...] = ()
+    failure: str | None = None
 
     @property
     def checked(self) -> bool:
@@ -133,9 +135,10 @@ class SelfCheck:
             parts.append(f"one subset for all {self._text(kept.one_subset)}")
         who = "" if self.by_model else " by q"
         what = "of the answers" if self.classes else "as R² of the answers"
+        failed = "; the model failed on masked rows" if self.failure else ""
         return (
             f"keeps {self._text(kept.selection)} {what}{who} with {self.k} of {self.features} features; "
-            f"{', '.join(parts)} ({self.rows:,} held-out rows)"
+            f"{', '.join(parts)} ({self.rows:,} held-out rows{failed})"
         )
 
     @property
@@ -159,6 +162,20 @@ class SelfCheck:
         if not self.checked:
             few = f"The explainer learned from too few rows to be checked: {self._reason}. Fit on more."
             return [few] if self.rows < 2 else []
+        return [*self._failure_warnings, *self._selection_warnings]
+
+    @property
+    def _failure_warnings(self) -> list[str]:
+        if self.failure is None:
+            return []
+        rests = "rests on the surrogate alone" if self.by_q else "found nothing"
+        return [
+            f"The model failed on masked rows, so the self-check {rests}: {self.failure.rstrip('.')}. Choose "
+            "a removal of the view that the model accepts, or set queries=0 if it takes whole rows only."
+        ]
+
+    @property
+    def _selection_warnings(self) -> list[str]:
         # The model's word decides, where it was asked: q's is one about itself. It is said beside it.
         judges = {name: kept for name, kept in (("the model", self.by_model), ("q", self.by_q)) if kept}
         if self.finding in ("no better", "undecided"):
@@ -209,7 +226,7 @@ class SelfCheck:
             return "every feature is selected"
         if self.rows < FEWEST_ROWS:
             return f"{self.rows} held-out row{'s' * (self.rows != 1)}"
-        return "the model was not asked"
+        return self.failure or "the model was not asked"
 
     def _text(self, kept: float) -> str:
         return f"{kept:.0%}".replace("%", " %") if self.classes else f"{kept:.2f}"
@@ -248,27 +265,29 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: f
         return check
     told = answers if explainer.sees_answer else None
     explanation = explainer.explain_quietly(raw, answers=told)
-    masks = _masks(explainer, explanation, allowed, data)
-    if "one_subset" in masks:
-        members = np.flatnonzero(masks["one_subset"][0].any(axis=0))
+    masks = removal_test(explanation.mask, selectable, seed=explainer.seed, draws=DRAWS)
+    one_subset = None
+    if own_names(explanation) is None:
+        one_subset = allowed & _one_subset(q, explanation.mask, data)
+        members = np.flatnonzero(one_subset.any(axis=0))
         check = replace(check, subset=tuple(str(view.names_[i]) for i in members))
 
-    def measure(guess: Guess) -> Kept:
-        lost, away = {}, {}
-        for name, drawn in masks.items():
-            guesses = [guess(mask) for mask in drawn]
-            lost[name] = np.mean([losses(each, answers, classes=classes) for each in guesses], axis=0)
-            away[name] = np.mean([distances(each, answers) for each in guesses], axis=0)
-        return _kept(lost, away if classes else lost)
+    def measure(predict: Predict) -> Kept:
+        loss = partial(losses, answers=answers, classes=classes)
+        predicted = masks.map(predict)
+        lost = predicted.map(loss)
+        away = predicted.map(partial(distances, answers=answers)) if classes else lost
+        return _kept(lost, away, None if one_subset is None else loss(predict(one_subset)))
 
     if ask_model:
         try:
-            by_model = measure(lambda mask: masked_answers(data.black_box, view, raw, mask))
+            by_model = measure(partial(masked_answers, data.black_box, view, raw))
             check = replace(check, by_model=by_model)
-        except BlackBoxError:
-            pass  # it takes no masked inputs: q's word remains
+        except BlackBoxError as error:  # what was learned is kept, and the surrogate is measured
+            check = replace(check, failure=str(error))
     if not isinstance(q.q, ModelQ):
-        check = replace(check, by_q=measure(lambda mask: q.predict(raw, mask)))
+        # It has never read features that cannot be selected: all that it can read stays.
+        check = replace(check, by_q=measure(lambda mask: q.predict(raw, mask & allowed)))
     return check
 
 
@@ -279,22 +298,6 @@ def _affordable_rows(data: TrainingRows, questions: float) -> tuple[int, bool]:
     in_time = CHECK_SECONDS / max(data.seconds_per_row or 0.0, 1e-9)
     affordable = min(in_time, questions) // QUESTIONS
     return (rows, False) if affordable < FEWEST_ROWS else (int(min(rows, affordable)), True)
-
-
-def _masks(
-    explainer: Explainer, explanation: Explanation, allowed: Array, data: TrainingRows
-) -> dict[str, list[Array]]:
-    """By name, the selections to compare, among the features (n, d) that are allowed; of random ones
-    several."""
-    own, seed = explanation.mask, explainer.seed
-    masks = {
-        "selection": [own],
-        "complement": [allowed & ~own],
-        "random": [random_selections(own, allowed, seed=seed + draw) for draw in range(DRAWS)],
-    }
-    if own_names(explanation) is None:
-        masks["one_subset"] = [allowed & _one_subset(explainer.q_, own, data)]
-    return masks
 
 
 def _one_subset(q: FittedQ, own: Array, data: TrainingRows) -> Array:
@@ -322,17 +325,24 @@ def _one_subset(q: FittedQ, own: Array, data: TrainingRows) -> Array:
     return np.isin(np.arange(d), chosen)
 
 
-def _kept(lost: Mapping[str, Array], away: Mapping[str, Array]) -> Kept:
-    """From what each selection loses of the answers, and how far it is from them, row by row."""
-    shares = {name: float(1 - rows.mean()) for name, rows in lost.items()}
+def _kept(lost: RemovalTest[Array], away: RemovalTest[Array], one_subset: Array | None) -> Kept:
+    """Compare the selections, row by row, by what they lose and how far they are from the predictions.
+
+    lost, away : (n,) losses and distances; one_subset : (n,) losses of the one subset for all rows
+    """
+
+    def kept(losses: Array) -> float:
+        return float(1 - losses.mean())
+
+    random = np.mean(lost.random, axis=0)
     return Kept(
-        shares["selection"],
-        shares["complement"],
-        shares["random"],
-        shares.get("one_subset"),
-        over_chance=_paired(lost["random"] - lost["selection"]),
-        over_complement=_paired(away["complement"] - away["selection"]),
-        nearer=_paired(away["random"] - away["selection"]),
+        kept(lost.selection),
+        kept(lost.complement),
+        kept(random),
+        None if one_subset is None else kept(one_subset),
+        over_chance=_paired(random - lost.selection),
+        over_complement=_paired(away.complement - away.selection),
+        nearer=_paired(np.mean(away.random, axis=0) - away.selection),
     )
 
 
