@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 from toy_models import first_column
 
@@ -202,12 +205,99 @@ def test_fits_in_threads_are_those_one_after_the_other() -> None:
 @pytest.mark.parametrize("steps", [0, -1, 2.5, "a", True])
 def test_steps_that_are_none(steps: object) -> None:
     for phase in ("value", "selector"):
-        with pytest.raises(InputError, match=r"steps is .*; a phase needs a whole number of at least 1"):
+        with pytest.raises(InputError, match=rf"\bsteps is {steps!r}"):
             TrainingPlan().with_steps(**{phase: steps})
-    with pytest.raises(InputError, match="batch_size is 0"):
-        Phase(1, 1e-3, batch_size=0)
-    with pytest.raises(InputError, match="learning_rate is -1"):
-        Phase(1, -1)
+
+
+whole = st.integers(1, 40)
+VALID_PHASE = {
+    "steps": whole,
+    "learning_rate": st.floats(1e-12, 10),
+    "batch_size": whole | st.just(10**9),
+    "optimizer": st.sampled_from(["adam", "rmsprop"]),
+    "schedule": st.sampled_from(["cosine", "constant"]),
+    "averaging": st.floats(0, 1, exclude_max=True),
+    "patience": st.none() | whole,
+    "choose": st.sampled_from(["best", "latest", "last"]),
+    "l2": st.floats(0, 10),
+}
+PHASES = st.builds(Phase, **VALID_PHASE)
+VALID_PLAN = {
+    "value": PHASES,
+    "selector": PHASES,
+    "evaluations": whole | st.just(10**9),
+    "validation_rows": whole,
+    "progress": st.just(value=False),
+    "threads": st.none() | st.integers(1, 2),
+}
+PLANS = st.builds(TrainingPlan, **VALID_PLAN)
+
+
+@settings(max_examples=100, deadline=None)
+@given(plan=PLANS, n=st.integers(1, 50), value=whole)
+def test_any_valid_plan_trains(plan: TrainingPlan, n: int, value: int) -> None:
+    network, run = nn.Linear(1, 1), Run.begin(plan.with_steps(value=value), seed=0)
+    seen: list[int] = []
+
+    def objective(index: torch.Tensor, progress: float) -> torch.Tensor:
+        seen.append(len(index))
+        assert 0 < progress <= 1
+        return -(network.weight - 3).square().sum()
+
+    phase = run.plan.value
+    optimise(network, objective, lambda candidate: -(candidate.weight.detach() - 3).square().flatten(),
+             phase=phase, n=n, label="test", run=run)  # fmt: skip
+    assert set(seen) == {min(phase.batch_size, n)}
+    assert len(seen) == phase.steps or phase.patience is not None
+    assert 1 <= len(run.history) <= phase.steps
+    assert network.weight.isfinite().all()
+
+
+STRANGE = st.sampled_from([None, True, "", "adamant", "1", [], 0.5 + 1j, np.zeros(2), object()])
+NOT_WHOLE = st.integers(max_value=0) | st.floats() | STRANGE
+NOT_NUMBERS = st.sampled_from([np.nan, np.inf, -np.inf, -1, -1e-9]) | STRANGE
+NAMES = {"adam", "rmsprop", "cosine", "constant", "best", "latest", "last"}
+NOT_NAMES = st.text().filter(lambda text: text not in NAMES) | st.integers() | STRANGE
+INVALID_PHASE = {
+    "steps": NOT_WHOLE,
+    "learning_rate": NOT_NUMBERS | st.just(0),
+    "batch_size": NOT_WHOLE,
+    "optimizer": NOT_NAMES,
+    "schedule": NOT_NAMES,
+    "averaging": NOT_NUMBERS | st.floats(min_value=1),
+    "patience": NOT_WHOLE.filter(lambda value: value is not None),
+    "choose": NOT_NAMES,
+    "l2": NOT_NUMBERS,
+}
+INVALID_PLAN = {
+    "value": NOT_NUMBERS,
+    "selector": NOT_NUMBERS,
+    "evaluations": NOT_WHOLE,
+    "validation_rows": NOT_WHOLE,
+    "progress": st.integers() | STRANGE.filter(lambda value: value is not True),
+    "threads": NOT_WHOLE.filter(lambda value: value is not None),
+}
+
+
+def test_every_field_has_values_that_are_refused() -> None:
+    assert list(INVALID_PHASE) == list(VALID_PHASE) == [field.name for field in fields(Phase)]
+    assert list(INVALID_PLAN) == list(VALID_PLAN) == [field.name for field in fields(TrainingPlan)]
+
+
+@pytest.mark.parametrize("name", INVALID_PHASE)
+@settings(deadline=None)
+@given(phase=PHASES, data=st.data())
+def test_an_invalid_phase_is_refused_by_name(name: str, phase: Phase, data: st.DataObject) -> None:
+    with pytest.raises(InputError, match=rf"^{name} is "):
+        replace(phase, **{name: data.draw(INVALID_PHASE[name])})
+
+
+@pytest.mark.parametrize("name", INVALID_PLAN)
+@settings(deadline=None)
+@given(data=st.data())
+def test_an_invalid_plan_is_refused_by_name(name: str, data: st.DataObject) -> None:
+    with pytest.raises(InputError, match=rf"^{name} is "):
+        replace(TrainingPlan(), **{name: data.draw(INVALID_PLAN[name])})
 
 
 def test_an_early_stop_is_said(capsys: pytest.CaptureFixture[str]) -> None:

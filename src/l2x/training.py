@@ -62,12 +62,34 @@ class Phase:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size"):
-            if not is_whole(number := getattr(self, name)):
-                raise InputError(f"{name} is {number!r}; a phase needs a whole number of at least 1.")
-        if not (isinstance(self.learning_rate, Real) and self.learning_rate > 0):
-            raise InputError(
-                f"learning_rate is {self.learning_rate!r}; give a number above 0, such as 0.001."
-            )
+            _check(self, name, is_whole, "a whole number of at least 1")
+        _check(self, "learning_rate", lambda rate: _is_within(rate) and rate > 0, "a number above 0")
+        _check(self, "optimizer", _one_of("adam", "rmsprop"), "'adam' or 'rmsprop'")
+        _check(self, "schedule", _one_of("cosine", "constant"), "'cosine' or 'constant'")
+        _check(self, "averaging", lambda decay: _is_within(decay, below=1.0), "a number in [0, 1)")
+        _check(self, "patience", _is_whole_or_none, "a whole number of at least 1, or None")
+        _check(self, "choose", _one_of("best", "latest", "last"), "'best', 'latest' or 'last'")
+        _check(self, "l2", _is_within, "a number of at least 0")
+
+
+def _check(settings: Any, name: str, is_valid: Callable[[Any], bool], expected: str) -> None:
+    """Raise an InputError that names the field unless its value is valid."""
+    if not is_valid(value := getattr(settings, name)):
+        raise InputError(f"{name} is {value!r} in a {type(settings).__name__}; expected {expected}.")
+
+
+def _one_of(*names: str) -> Callable[[Any], bool]:
+    return lambda name: isinstance(name, str) and name in names
+
+
+def _is_within(number: Any, *, below: float = math.inf) -> bool:
+    """Return whether this is a number in [0, below); a boolean is none."""
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    return is_number and bool(0 <= number < below)
+
+
+def _is_whole_or_none(number: Any) -> bool:
+    return number is None or is_whole(number)
 
 
 class HasRecipes(Protocol):
@@ -101,6 +123,14 @@ class TrainingPlan:
     validation_rows: int = 10_000
     progress: bool = True
     threads: int | None = 1
+
+    def __post_init__(self) -> None:
+        for name in ("value", "selector"):
+            _check(self, name, lambda phase: isinstance(phase, Phase), "a Phase")
+        for name in ("evaluations", "validation_rows"):
+            _check(self, name, is_whole, "a whole number of at least 1")
+        _check(self, "progress", lambda shown: isinstance(shown, bool), "True or False")
+        _check(self, "threads", _is_whole_or_none, "a whole number of at least 1, or None")
 
     def with_steps(self, *, value: int | None = None, selector: int | None = None) -> TrainingPlan:
         """The same plan with other numbers of steps: `plan.with_steps(value=200, selector=100)`."""
