@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -76,10 +77,11 @@ def run(experiment: Experiment, folder: Path, *, processes: int = 1, progress: b
         with progress_bar(experiment.name, len(todo), visible=progress) as advance:
             advance(0, "models and judges" if experiment.prepare else todo[0].label)
             done = 0
-            for jobs, new in measured(experiment, list(groups.values()), processes):
-                records.add(new)
-                done += len(new)
-                advance(done, jobs[-1].label)
+            with closing(measured(experiment, list(groups.values()), processes)) as results:
+                for jobs, new in results:
+                    records.add(new)
+                    done += len(new)
+                    advance(done, jobs[-1].label)
     return records.select(**experiment.belongs)
 
 
@@ -91,7 +93,7 @@ def only_methods(jobs: Sequence[Job], only: Sequence[str] | None) -> list[Job]:
     return [job for job in jobs if not only or job["method"] in only]
 
 
-Measured = Iterator[tuple[Sequence[Job], Sequence[Record]]]
+Measured = Generator[tuple[Sequence[Job], Sequence[Record]], None, None]
 
 
 def _in_this_process(experiment: Experiment, groups: Sequence[Sequence[Job]], _: int) -> Measured:
@@ -113,10 +115,11 @@ def _in_processes(experiment: Experiment, groups: Sequence[Sequence[Job]], proce
             for future in as_completed(running):
                 yield running[future], future.result()
         except BaseException:  # an error, Ctrl-C, SIGTERM: not after hours of what is waiting or under way
-            pool.shutdown(wait=False, cancel_futures=True)
             for worker in set(active_children()) - others:
                 worker.terminate()
-                worker.join()
+            # The pool's own thread reaps its workers: this waits for it. A second thread that joined them
+            # would compete with it, and might return before a worker is known to be dead.
+            pool.shutdown(cancel_futures=True)
             raise
 
 

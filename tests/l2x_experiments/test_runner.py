@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -95,10 +96,28 @@ def test_several_processes(log: Path, tmp_path: Path) -> None:
     assert set(records.values("threads")) == {1}
 
 
-def test_an_error_does_not_wait_for_what_is_under_way(log: Path, tmp_path: Path) -> None:
+def test_an_error_ends_the_processes_and_waits_for_their_end(log: Path, tmp_path: Path) -> None:
+    """The endless job is terminated. The pool's thread, which reaps its processes, has ended, too: until it
+    has, `active_children` may list a process that is dead."""
+    children, threads = set(active_children()), set(threading.enumerate())
     with pytest.raises(ValueError, match="broken"):
         run(experiment(log, broken=0, endless=1), tmp_path, processes=2, progress=False)
-    assert not active_children()
+    assert set(threading.enumerate()) <= threads
+    assert set(active_children()) <= children
+
+
+def test_a_record_that_cannot_be_written_ends_the_processes(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(records: Records, new: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Records, "add", full)
+    children = set(active_children())
+    with pytest.raises(OSError, match="no space") as kept:
+        run(experiment(log, endless=1), tmp_path, processes=2, progress=False)
+    assert set(active_children()) <= children
+    del kept  # its frames would keep what is not closed alive
 
 
 def test_only_some_methods(log: Path) -> None:
