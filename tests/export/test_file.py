@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,9 @@ def session_of(path: Path) -> onnxruntime.InferenceSession:
 )
 def test_every_kind_of_explainer_is_exported_and_compared(name: str, tmp_path: Path) -> None:
     explainer = l2x.load(GOLDEN / f"{name}-surrogate.l2x")
-    path = explainer.export_onnx(tmp_path / "e.onnx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = explainer.export_onnx(tmp_path / "e.onnx")
     session = session_of(path)
     feed, _ = graph_inputs(explainer.features_).sample(7, np.random.default_rng(5))
     d = explainer.n_features_in_
@@ -138,9 +141,24 @@ def test_answers_in_where_the_selector_reads_them(task: str, tmp_path: Path) -> 
     model = one_column if task == "classification" else (lambda X: 3 * X[:, 1] + 1)
     black_box = l2x.as_black_box(model, task=task)
     explainer = l2x.Explainer(black_box, k=2, value="surrogate", sees_answer=True, training=BRIEF).fit(X)
-    session = session_of(explainer.export_onnx(tmp_path / "e.onnx"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session = session_of(explainer.export_onnx(tmp_path / "e.onnx"))
     feed = {"numbers": X, "answers": black_box(X), "k": np.array([2])}
     assert np.array_equal(session.run(["indices"], feed)[0], explainer.explain(X).indices)
+
+
+@pytest.mark.parametrize("category", [UserWarning, DeprecationWarning, torch.jit.TracerWarning])
+def test_only_what_torch_says_of_its_exporter_is_silenced(tmp_path: Path, category: type[Warning]) -> None:
+    explainer = l2x.load(GOLDEN / "columns-surrogate.l2x")
+
+    def warn(*_: object) -> None:
+        if torch.jit.is_tracing():
+            warnings.warn("of the network", category, stacklevel=1)
+
+    explainer.selector_.register_forward_hook(warn)
+    with pytest.warns(category, match="of the network"):
+        explainer.export_onnx(tmp_path / "e.onnx")
 
 
 def test_a_graph_that_selects_otherwise_is_not_written(

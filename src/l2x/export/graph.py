@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,23 +39,21 @@ class Scoring(nn.Module):
         super().__init__()
         self.inputs, self.selector, self.view = inputs, densely(explainer.selector_), explainer.features_
         self.likelihood: Likelihood | None = explainer.q_.likelihood if explainer.sees_answer else None
+        if isinstance(
+            self.likelihood, Gaussian
+        ):  # made here: in `forward` torch warns that they are constants
+            self.mean = torch.tensor(self.likelihood.mean, dtype=torch.float64)
+            self.scale = torch.tensor(self.likelihood.scale, dtype=torch.float64)
 
     def forward(self, *raw: Tensor) -> Tensor:
         read: list[Tensor] = []
         if self.likelihood is not None:
             *rest, answers = raw
-            raw, read = tuple(rest), [_told(self.likelihood, answers)]
+            if isinstance(self.likelihood, Gaussian):
+                answers = (answers - self.mean) / self.scale
+            raw, read = tuple(rest), [self.likelihood.told(answers.float())]
         x = self.inputs(*raw)
         return only_selectable(self.selector(x, *read), self.view.selectable(x), never=-torch.inf)
-
-
-def _told(likelihood: Likelihood, answers: Tensor) -> Tensor:
-    if isinstance(likelihood, Gaussian):
-        mean, scale = (
-            torch.tensor(part, dtype=torch.float64) for part in (likelihood.mean, likelihood.scale)
-        )
-        answers = (answers - mean) / scale
-    return likelihood.told(answers.float())
 
 
 def build_graph(explainer: Explainer, inputs: GraphInputs) -> ModelProto:
@@ -80,8 +80,7 @@ def _traced(explainer: Explainer, inputs: GraphInputs, names: list[str]) -> Mode
     module = Scoring(explainer, inputs).eval()
     content: Any = io.BytesIO()  # which the exporter takes, too
     # Networks that take many inputs in chunks do not if a gradient may be wanted: then there is one chunk.
-    with torch.enable_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with torch.enable_grad(), _old_exporter():
         torch.onnx.export(
             module,
             tuple(tensors),
@@ -94,6 +93,16 @@ def _traced(explainer: Explainer, inputs: GraphInputs, names: list[str]) -> Mode
         )
     traced: ModelProto = onnx.load_from_string(content.getvalue())
     return traced
+
+
+@contextmanager
+def _old_exporter() -> Iterator[None]:
+    """Silence what torch says about the age of its TorchScript exporter, and no other warning."""
+    with warnings.catch_warnings():
+        # Once in the name of the caller, and once for functions that the exporter itself calls.
+        warnings.filterwarnings("ignore", "You are using the legacy TorchScript-based", DeprecationWarning)
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.onnx\.")
+        yield
 
 
 def _read_texts(onnx: Any, graph: Any, inputs: GraphInputs) -> None:
