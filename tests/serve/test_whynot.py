@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
+import numpy as np
 import pytest
 from service import KINDS, MODELS, file_of, rows_of
 
@@ -26,6 +30,25 @@ def test_answers_of_whole_part_and_rest(kind: str, with_model: bool) -> None:
             assert found.answers[0][1] == f"{MODELS[kind](X)[0]:.4g}"
     else:
         assert found.same in (True, False)
+
+
+def test_the_others_are_all_features_but_the_selected_ones(tmp_path: Path) -> None:
+    """Stop words stay, although they can never be selected: the model looks at one alone."""
+
+    def the_word_the(texts: list[str]) -> np.ndarray:
+        p = np.array([0.9 if "the" in text.split() else 0.1 for text in texts])
+        return np.stack([1 - p, p], axis=1)
+
+    texts = ["the good film", "a good plot", "the bad plot", "a bad film"] * 10
+    view = l2x.Words(length=3, stop_words="english")
+    plan = l2x.TrainingPlan.quick().with_steps(value=2, selector=2)
+    explainer = l2x.Explainer(the_word_the, 1, features=view, value="surrogate", training=plan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no selectable word decides
+        explainer.fit(texts)
+    served = Served.load("it", explainer.save(tmp_path / "a.l2x"), l2x.as_black_box(the_word_the))
+    found = shown(served, "the good film", 1)
+    assert all(whole == others for _, whole, _, others in found.answers)
 
 
 def test_an_explainer_that_asks_its_model_has_nothing_to_say_without_it() -> None:

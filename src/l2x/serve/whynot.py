@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from l2x.evaluation.agreement import complement_of
 from l2x.foundations.arrays import Array
 from l2x.plots.labels import percent
 from l2x.serve.served import Served
@@ -38,13 +39,14 @@ def shown(served: Served, row: Any, k: int) -> Shown:
     whole = None if served.model is None else served.ask(raw)
     explanation = served.explain_inputs(served.explainer.features_.check(raw), k, whole)
     mask = explanation.mask
-    selectable = explanation.scores > -np.inf
-    views = [selectable, mask, selectable & ~mask]
     if served.model is not None:
-        said = [whole, *(served.ask(raw, part) for part in views[1:])]
+        said = [whole, *(served.ask(raw, part) for part in (mask, complement_of(mask)))]
         asked = "the model"
     elif served.explainer.q_.q.networks:
-        said = [served.explainer.q_.predict(raw, part) for part in views]
+        # The surrogate has never read features that cannot be selected: all that it can read stays.
+        selectable = explanation.scores > -np.inf
+        parts = (selectable, mask, selectable & complement_of(mask))
+        said = [served.explainer.q_.predict(raw, part) for part in parts]
         asked = "the explainer's own estimate of the model"
     else:
         said, asked = [], ""
