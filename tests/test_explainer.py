@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import signal
 import threading
 import warnings
@@ -337,8 +339,6 @@ def test_a_complete_journal_leaves_the_recipe_as_it_is(table: np.ndarray, tmp_pa
 
 
 def test_pickles_whatever_its_estimator_was_fitted_on(table: np.ndarray) -> None:
-    import pickle
-
     from sklearn.linear_model import LogisticRegression
 
     for X in (table, pd.DataFrame(table, columns=list("abcde"))):
@@ -346,6 +346,50 @@ def test_pickles_whatever_its_estimator_was_fitted_on(table: np.ndarray) -> None
         explainer = l2x.Explainer(model, k=1, training=brief()).fit(X)
         again = pickle.loads(pickle.dumps(explainer))
         assert np.array_equal(again.explain(X).scores, explainer.explain(X).scores)
+
+
+@pytest.fixture
+def wraps(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The models that an explainer has wrapped: a new session, or connection, each."""
+    wrapped: list[object] = []
+
+    def counted(model: object) -> l2x.BlackBox:
+        wrapped.append(model)
+        return l2x.as_black_box(model)
+
+    monkeypatch.setattr("l2x.explainer.as_black_box", counted)
+    return wrapped
+
+
+def test_a_model_is_wrapped_once(table: np.ndarray, tmp_path: Path, wraps: list[object]) -> None:
+    explainer = l2x.Explainer(one_column, k=1, sees_answer=True, training=brief()).fit(table)
+    explainer.score(table)
+    explainer.explain(table)
+    explainer.explain(table, answers=one_column(table))
+    assert wraps == [one_column]
+    loaded = l2x.load(explainer.save(tmp_path / "e.l2x"), model=first_column)
+    loaded.score(table)
+    loaded.explain(table)
+    assert wraps == [one_column, first_column]
+    explainer.set_params(model=first_column)
+    assert np.array_equal(explainer.explain(table).scores, loaded.explain(table).scores)
+    assert wraps == [one_column, first_column, first_column]
+
+
+def test_a_wrapped_model_is_not_pickled(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    """The black box of a torch module is a closure, which pickle refuses."""
+    explainer = copy.copy(fitted).set_params(
+        model=torch.nn.Sequential(torch.nn.Linear(5, 2), torch.nn.Softmax(1))
+    )
+    score = explainer.score(table)
+    assert pickle.loads(pickle.dumps(explainer)).score(table) == score
+
+
+def test_a_model_that_was_fitted_again_is_wrapped_again(table: np.ndarray) -> None:
+    model = LogisticRegression().fit(table, np.where(table[:, 0] > 0, "a", "b"))
+    explainer = l2x.Explainer(model, k=1, training=brief()).fit(table)
+    model.fit(table, np.where(table[:, 0] > 0, "c", "d"))
+    assert list(explainer.fit(table).classes_) == ["c", "d"]
 
 
 def test_answers_of_a_file_and_a_journal(table: np.ndarray, tmp_path: Path) -> None:

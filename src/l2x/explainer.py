@@ -183,7 +183,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with it; its columns are those that the model knows by name, or all
         """
         started = time.perf_counter()
-        black_box, value, features = self._black_box(), as_value(self.value), self.features or Columns()
+        # A new one: the model may have been fitted again since the last time.
+        black_box, value, features = self._wrap(), as_value(self.value), self.features or Columns()
         recipe = features.recipes.ours if value.fixed else Recipe()  # joint training is the paper's affair
         sampler = self.sampler or recipe.sampler or PlackettLuce()
         check_compatible(value, sampler)
@@ -429,11 +430,24 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("This Explainer is not fitted yet; call fit(X) first, or l2x.load(path).")
 
     def _black_box(self) -> BlackBox:
+        """Return the wrapped model, the same one until `fit` or another `model`."""
+        model, black_box = getattr(self, "_wrapped", (None, None))
+        return self._wrap() if black_box is None or model is not self.model else black_box
+
+    def _wrap(self) -> BlackBox:
+        """Wrap the model and keep the black box, which may hold a session or connections, for later calls."""
         if self.model is None:
             raise InputError(
                 "This explainer has no model; pass it: Explainer(model, k=...), l2x.load(path, model=...)."
             )
-        return as_black_box(self.model)
+        black_box = as_black_box(self.model)
+        self._wrapped = (self.model, black_box)
+        return black_box
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the kept black box: sessions cannot be pickled."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_wrapped"}
 
     def _build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
         """A new w_θ for this view."""
