@@ -392,6 +392,26 @@ def test_a_model_that_was_fitted_again_is_wrapped_again(table: np.ndarray) -> No
     assert list(explainer.fit(table).classes_) == ["c", "d"]
 
 
+@pytest.mark.parametrize("value", ["both", "surrogate", "model", "joint"])
+def test_a_model_that_is_attached_later_reaches_the_objective(
+    value: str, table: np.ndarray, tmp_path: Path
+) -> None:
+    sampler = l2x.RelaxedTopK() if value == "joint" else None
+    explainer = l2x.Explainer(one_column, k=1, value=value, sampler=sampler, training=brief()).fit(table)
+    path = explainer.save(tmp_path / "e.l2x")
+    bare, known = l2x.load(path), l2x.load(path, model=one_column)
+    attached = bare.with_model(one_column)
+    assert l2x.choose_k(attached, table[:50]) == l2x.choose_k(known, table[:50])
+    assert np.array_equal(attached.q_.answers(table), one_column(table))
+    assert attached.score(table[:50]) == known.score(table[:50])
+    assert bare.model is None
+    with pytest.raises(l2x.InputError, match="model"):
+        bare.q_.answers(table)
+    other = explainer.with_model(first_column)
+    assert np.array_equal(other.q_.answers(table), first_column(table))
+    assert np.array_equal(explainer.q_.answers(table), one_column(table))
+
+
 def test_answers_of_a_file_and_a_journal(table: np.ndarray, tmp_path: Path) -> None:
     asked = []
 

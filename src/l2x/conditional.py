@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +54,10 @@ class Q(ABC):
     @abstractmethod
     def with_networks(self, networks: dict[str, nn.Module]) -> Q:
         """The same q with other weights."""
+
+    def with_model(self, black_box: BlackBox) -> Q:
+        """Return a copy that queries this model, if it queries one at all."""
+        return self
 
     @property
     def parts(self) -> Sequence[Q]:
@@ -145,6 +150,10 @@ class ModelQ(Q):
     def with_networks(self, networks: dict[str, nn.Module]) -> ModelQ:
         return self
 
+    def with_model(self, black_box: BlackBox) -> ModelQ:
+        # No predictions of another model, and its own generator: drawing for one does not advance the other.
+        return replace(self, black_box=black_box, rng=copy.deepcopy(self.rng), memory=None)
+
     def questions_at_once(self, wanted: int) -> int:
         return int(min(wanted, self.limit))
 
@@ -223,6 +232,9 @@ class MixedQ(Q):
     def with_networks(self, networks: dict[str, nn.Module]) -> MixedQ:
         return replace(self, surrogate=self.surrogate.with_networks(networks))
 
+    def with_model(self, black_box: BlackBox) -> MixedQ:
+        return replace(self, model=self.model.with_model(black_box))
+
     @property
     def parts(self) -> Sequence[Q]:
         return (self.surrogate, self.model) if self.weight else (self.surrogate,)
@@ -283,6 +295,10 @@ class FittedQ:
     def likelihood(self) -> Likelihood:
         """Of classes, or of means."""
         return self.q.likelihood
+
+    def with_model(self, black_box: BlackBox) -> FittedQ:
+        """Return a copy that takes predictions from this model."""
+        return replace(self, q=self.q.with_model(black_box), black_box=black_box)
 
     def answers(self, X: Any) -> Array:
         """The model's own answers."""

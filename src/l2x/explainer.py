@@ -366,10 +366,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return likelihood.told(likelihood.targets(answers))
 
     def with_model(self, model: Any) -> Explainer:
-        """The same, fitted as it is, with the model that it explains: for one that was loaded without it."""
-        knowing = copy.copy(self)
-        knowing.model = model
-        return knowing
+        """Return a copy with `model` attached, for an explainer that was loaded without one."""
+        attached = copy.copy(self)
+        attached.model = model
+        if hasattr(self, "q_"):
+            attached.q_ = self.q_.with_model(attached._black_box())
+        return attached
 
     def transform(self, X: Any) -> Array:
         """What was selected, for pipelines: (n, d), True for the k features of each row."""
