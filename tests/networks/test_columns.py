@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -132,3 +133,77 @@ def test_a_bare_pass_follows_its_selector() -> None:
     selector.double()
     x, told = x.double(), told.double()
     assert same(selector)
+
+
+def replace_data(selector: ColumnSelector) -> None:
+    for weights in selector.parameters():
+        weights.data = torch.randn_like(weights)
+
+
+def change_data(selector: ColumnSelector) -> None:
+    for weights in selector.parameters():
+        weights.data.add_(1.0)  # which torch's version counters do not see
+
+
+def change_in_place(selector: ColumnSelector) -> None:
+    for weights in selector.parameters():
+        nn.init.normal_(weights)
+
+
+def replace_last_layer(selector: ColumnSelector) -> None:
+    selector.layers[-1] = nn.Linear(128, 3)
+
+
+def replace_last_weight(selector: ColumnSelector) -> None:
+    selector.layers[-1].weight = nn.Parameter(torch.randn(3, 128))
+
+
+def replace_prior(selector: ColumnSelector) -> None:
+    selector.prior = nn.Parameter(torch.randn(3))
+
+
+def replace_inputs(selector: ColumnSelector) -> None:
+    selector.inputs = TableInput([2, 1, 0], [], [])
+
+
+def load(selector: ColumnSelector) -> None:
+    selector.load_state_dict({name: w + 1 for name, w in selector.state_dict().items()})
+
+
+def assign(selector: ColumnSelector) -> None:
+    selector.load_state_dict({name: w + 1 for name, w in selector.state_dict().items()}, assign=True)
+
+
+def parametrize(selector: ColumnSelector) -> None:
+    nn.utils.parametrizations.weight_norm(selector.layers[0])
+    selector.layers[0].parametrizations.weight.original0.data.mul_(2)
+
+
+CHANGES = [
+    replace_data,
+    change_data,
+    change_in_place,
+    replace_last_layer,
+    replace_last_weight,
+    replace_prior,
+    replace_inputs,
+    load,
+    assign,
+    parametrize,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("inference", [True, False])
+def test_a_bare_pass_is_never_stale(change: Callable[[ColumnSelector], None], inference: bool) -> None:
+    selector, x = ColumnSelector(3, inputs=TableInput([0, 1, 2], [], [])), torch.randn(2, 3)
+    change_in_place(selector)
+    held = selector.bare()
+    before = held(x)
+    change(selector)
+    with torch.inference_mode(inference):
+        expected = selector(x)
+        assert not torch.equal(before, expected)
+        assert torch.equal(selector.bare()(x), expected)
+        assert torch.equal(held(x), expected)
+    assert not held(x).requires_grad

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,7 +79,6 @@ class ColumnSelector(nn.Module):
             assert isinstance(last, nn.Linear)
             nn.init.zeros_(last.weight)
             last.bias.requires_grad_(False).zero_()  # `prior` takes its place
-        self._bare: BarePass | None = None
 
     @property
     def without_l2(self) -> list[Tensor]:
@@ -95,45 +94,41 @@ class ColumnSelector(nn.Module):
         return scores if self.prior is None else scores + self.PRIOR_SPEED * self.prior
 
     def bare(self) -> BarePass:
-        """`forward` of now, for those who explain a row at a time."""
-        if self._bare is None or self._bare.is_stale:
-            self._bare = BarePass(self)
-        return self._bare
+        """Return `forward` without gradients, for callers that explain a row at a time."""
+        return BarePass(self)
 
 
 class BarePass:
-    """`ColumnSelector.forward`, to the bit, without gradients and without the modules around the arithmetic:
-    for a single row they take longer than it does. The weights are the selector's own, until it is stale."""
+    """`ColumnSelector.forward`, to the bit, without gradients and without the calls of modules.
+
+    For a single row these take longer than the arithmetic. Every call reads the weights that the selector has
+    at that moment: nothing is kept that could become stale.
+    """
 
     def __init__(self, selector: ColumnSelector) -> None:
-        first, *_ = layers = list(selector.layers)
-        assert isinstance(first, nn.Linear)
-        self._first, self._at = first, first.weight.data_ptr()
-        self._inputs, self._prior, self._version, self._common = selector.inputs, None, 0, None
-        if selector.prior is not None:
-            self._prior = selector.prior.detach()
-            self._version, self._common = self._prior._version, selector.PRIOR_SPEED * self._prior
-        self._steps = [
-            partial(F.linear, weight=layer.weight.detach(), bias=layer.bias.detach())
-            if isinstance(layer, nn.Linear)
-            else layer.forward
-            for layer in layers
-        ]
-        device = first.weight.device
-        self.elsewhere = None if device.type == "cpu" else device  # where x has to be
+        self._selector = selector
 
     @property
-    def is_stale(self) -> bool:
-        """Whether the weights were replaced, as by a move to another device, or the prior learned more."""
-        moved = self._first.weight.data_ptr() != self._at
-        return moved or (self._prior is not None and self._prior._version != self._version)
+    def elsewhere(self) -> torch.device | None:
+        """Where x has to be; None for the processor."""
+        first: Any = self._selector.layers[0]
+        device = first.weight.device
+        return None if device.type == "cpu" else device
 
     def __call__(self, x: Tensor, told: Tensor | None = None) -> Tensor:
-        x = x if self._inputs is None else self._inputs(x)
-        x = x if told is None else torch.cat([x, told], dim=1)
-        for step in self._steps:
-            x = step(x)
-        return x if self._common is None else x + self._common
+        selector = self._selector
+        with torch.no_grad():
+            x = x if selector.inputs is None else selector.inputs(x)
+            x = x if told is None else torch.cat([x, told], dim=1)
+            layers: dict[str, Any] = selector.layers._modules
+            for layer in layers.values():
+                if type(layer) is nn.Linear:  # its own `forward`, but for two slow look-ups
+                    weights: dict[str, Any] = layer._parameters
+                    x = F.linear(x, weights["weight"], weights["bias"])
+                else:
+                    x = layer.forward(x)
+            prior = selector.prior
+            return x if prior is None else x + selector.PRIOR_SPEED * prior
 
 
 class ColumnPredictor(ReadsSelected):
