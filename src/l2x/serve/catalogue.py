@@ -119,7 +119,7 @@ class Catalogue:
             ) from None
 
     async def watch(self) -> None:
-        """Look for changed files until cancelled; an unexpected error is logged, and the watch goes on."""
+        """Look for changed files until cancelled; log an unexpected error, and go on watching."""
         while True:
             await asyncio.sleep(self._settings.reload_every)
             for slot in self:
