@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.asking import PATIENCE, Limit, Memory, check_enough, checked_queries
+from l2x.asking import (
+    REMOTE,
+    Memory,
+    announce,
+    check_enough,
+    checked_queries,
+    default_queries,
+    rows_within,
+    without_reserve,
+)
 
 
 @settings(max_examples=50, deadline=None)
@@ -45,23 +56,70 @@ def test_what_was_asked_before_is_not_asked_again() -> None:
     assert np.array_equal(memory.complete(rows[::-1], masks[::-1], refuse), first[::-1])
 
 
-def test_a_limit_is_the_users_or_follows_from_the_time_of_labelling() -> None:
-    assert Limit.of(1000, 5.0, calls=10).per_call == 100
-    slow, fast = Limit.of(None, 1.0, calls=10), Limit.of(None, 1e-6, calls=10)
-    assert slow.rows == 128 <= PATIENCE < 256
-    assert fast.rows > 1e8
-    assert "1e+03 ms" in slow.reason
-    assert Limit.of(None, None, calls=10).rows == 0
+@pytest.mark.parametrize(
+    ("view", "rows"),
+    [(l2x.Columns, 1 << 20), (l2x.Patches, 1 << 19), (l2x.Words, 1 << 16), (l2x.Sentences, 1 << 16)],
+)
+def test_the_default_limit_is_a_number_of_rows(view: type[l2x.features.View], rows: int) -> None:
+    assert default_queries(view.recipes.queries, print, brought=False) == rows
+    assert default_queries(view.recipes.queries, print, brought=True) == 0
 
 
-@pytest.mark.parametrize("queries", [-1, 1.5, "many", True, 10**400])
-def test_a_limit_that_is_no_number_of_rows_is_refused(queries: object) -> None:
-    with pytest.raises(l2x.InputError, match=r"queries is .*; expected a number of rows, 0 or more"):
+def test_a_remote_model_has_a_lower_default() -> None:
+    endpoint = l2x.Endpoint("https://models.example/v1/models/churn")
+    assert default_queries(1 << 20, endpoint, brought=False) == REMOTE == 1 << 14
+    assert default_queries(100, endpoint, brought=False) == 100
+
+
+def test_training_leaves_some_of_a_default_limit_to_the_self_check() -> None:
+    assert [without_reserve(rows) for rows in (0, 7, 1 << 14, 1 << 20)] == [0, 7, 14336, (1 << 20) - 8192]
+
+
+def test_only_a_time_limit_depends_on_the_time_of_a_row() -> None:
+    assert rows_within(1000, 5.0) == rows_within(1000, None) == 1000
+    assert rows_within(timedelta(minutes=3), 0.5) == 360
+    assert rows_within(timedelta(0), 0.5) == 0
+    assert rows_within(timedelta(seconds=1), 0.0) > 10**6
+
+
+@pytest.mark.parametrize(
+    ("queries", "shown"),
+    [
+        (-1, "-1"),
+        (1.5, "1.5"),
+        ("many", "'many'"),
+        (True, "True"),
+        (10**400, "10000"),
+        (timedelta(seconds=-1), r"datetime.timedelta\(days=-1"),
+        (np.timedelta64(3, "m"), r"np.timedelta64\(3,'m'\)"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(queries: object, shown: str) -> None:
+    with pytest.raises(l2x.InputError, match=f"queries is {shown}"):
         checked_queries(queries)
 
 
+def test_limits_that_are_accepted() -> None:
+    assert checked_queries(None) is None
+    assert checked_queries(np.int64(5)) == 5
+    assert checked_queries(timedelta(minutes=3)) == timedelta(seconds=180)
+
+
 def test_a_step_needs_all_subsets_of_one_row() -> None:
-    check_enough(None, 100, subsets=4)
     check_enough(400, 100, subsets=4)
-    with pytest.raises(l2x.InputError, match=r"only 399 may be asked \(because\)"):
-        check_enough(399, 100, subsets=4, reason="because")
+    with pytest.raises(l2x.InputError, match="limit is 399"):
+        check_enough(399, 100, subsets=4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds_per_row", "shown"),
+    [(1000, 0.001, None), (1000, None, None), (1000, 0.02, "20 s"), (65536, 0.05, "55 min")],
+)
+def test_queries_that_take_long_are_announced(
+    rows: int, seconds_per_row: float | None, shown: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    announce(rows, seconds_per_row, visible=True)
+    said = " ".join(capsys.readouterr().err.split())
+    assert said == "" if shown is None else f"{rows:,}" in said and shown in said
+    announce(rows, seconds_per_row, visible=False)
+    assert not capsys.readouterr().err

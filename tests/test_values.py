@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -145,7 +146,7 @@ def test_queries_bound_what_the_model_is_asked(table: np.ndarray) -> None:
     for value, queries in (("both", 0), ("both", 500), ("model", 500), ("both", 10**9)):
         explainer = l2x.Explainer(one_column, 1, value=value, queries=queries, training=plan).fit(table)
         assert explainer.rows_asked_ - len(table) <= queries
-        assert explainer.queries_ == queries
+        assert explainer.queries_ == explainer.rows_asked_ - len(table)
         assert (explainer.rows_asked_ > len(table)) == (queries > 0)
     by_surrogate = l2x.Explainer(one_column, 1, value="surrogate", training=plan).fit(table)
     without = l2x.Explainer(one_column, 1, queries=0, training=plan).fit(table)
@@ -161,10 +162,10 @@ def test_too_few_queries_for_the_model_alone_are_refused_before_it_is_asked(tabl
         return one_column(X)
 
     for queries in (3, 4 * 20 - 1):
-        with pytest.raises(l2x.InputError, match=r"at least 4 in each of 20 steps.*raise queries="):
+        with pytest.raises(l2x.InputError, match=f"at least 4 in each of 20 steps.*limit is {queries}"):
             l2x.Explainer(model, 1, value="model", queries=queries, training=plan).fit(table)
     for queries in ("100", -1, 2.5, 10**400):
-        with pytest.raises(l2x.InputError, match="expected a number of rows, 0 or more, or None"):
+        with pytest.raises(l2x.InputError, match=f"queries is '?{str(queries)[:20]}"):
             l2x.Explainer(model, 1, value="surrogate", queries=queries, training=plan).fit(table)
     assert not asked
 
@@ -186,21 +187,61 @@ def test_answers_of_another_width_than_the_models_are_refused(table: np.ndarray)
         )
 
 
-def test_a_slow_model_is_asked_less_by_default(table: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if labelling had taken a second a row: 180 masked rows, and one line says why."""
-    monkeypatch.setattr("l2x.asking.PATIENCE", 1e-9)
-    monkeypatch.setattr("l2x.evaluation.self_check.CHECK_SECONDS", 1e-9)
-    explainer = l2x.Explainer(one_column, 1, training=PLAN).fit(table)
-    assert explainer.rows_asked_ == len(table)
-    assert explainer.queries_ == 0
+def test_what_is_learned_does_not_depend_on_the_clock(
+    table: np.ndarray, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One model takes a minute for each batch, by the clock: that is announced, and changes nothing."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
 
+    def slow(X: np.ndarray) -> np.ndarray:
+        now[0] += 60.0
+        return one_column(X)
 
-def test_fit_says_what_it_asked_and_why(table: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
     plan = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2)
-    l2x.Explainer(one_column, 1, queries=600, training=plan).fit(table)
+    fast = l2x.Explainer(one_column, 1, training=plan).fit(table)
+    assert "min" not in capsys.readouterr().err
+    late = l2x.Explainer(slow, 1, training=plan).fit(table)
+    assert "min; queries=" in " ".join(capsys.readouterr().err.split())
+    assert now[0] > 600
+    assert late.queries_ == fast.queries_ > 0
+    assert late.check_ == fast.check_
+    assert late.history_ == fast.history_
+    for explainer in (fast, late):
+        explainer.fit_seconds_ = 0.0
+    files = [explainer.save(tmp_path / "e.l2x").read_bytes() for explainer in (fast, late)]
+    assert files[0] == files[1]
+
+
+def test_a_time_limit(table: np.ndarray, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A model that takes a second for each row, by the clock; also if its predictions are brought."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    def slow(X: np.ndarray) -> np.ndarray:
+        now[0] += len(X)
+        return one_column(X)
+
+    for limit, responses in ((200, None), (0, None), (200, one_column(table))):
+        explainer = l2x.Explainer(slow, 1, queries=timedelta(seconds=limit), training=PLAN)
+        explainer.fit(table, responses=responses)
+        assert explainer.queries_ <= limit
+        assert (explainer.queries_ > 0) == (limit > 0)
+    assert l2x.load(explainer.save(tmp_path / "e.l2x")).queries == timedelta(seconds=200)
+
+
+def test_predictions_that_are_brought_spare_the_model(table: np.ndarray) -> None:
+    explainer = l2x.Explainer(one_column, 1, training=PLAN).fit(table, responses=one_column(table))
+    assert explainer.queries_ == explainer.rows_asked_ == 0
+    with pytest.raises(l2x.InputError, match="limit is 0"):
+        l2x.Explainer(one_column, 1, value="model", training=PLAN).fit(table, responses=one_column(table))
+
+
+def test_fit_prints_how_many_rows_it_queried(table: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2)
+    explainer = l2x.Explainer(one_column, 1, queries=600, training=plan).fit(table)
     said = " ".join(capsys.readouterr().err.split())
-    assert "asked the model about 600 rows and" in said
-    assert "masked ones (at most 600: queries=600)" in said
+    assert f"600 rows and {explainer.queries_:,} masked rows (limit 600)" in said
 
 
 def test_what_was_asked_includes_the_look_at_the_result(
@@ -216,7 +257,7 @@ def test_what_was_asked_includes_the_look_at_the_result(
     explainer = l2x.Explainer(model, 1, queries=5000, training=plan).fit(table)
     assert explainer.rows_asked_ == sum(asked)
     said = " ".join(capsys.readouterr().err.split())
-    assert f"asked the model about 600 rows and {sum(asked) - 600:,} masked ones" in said
+    assert f"600 rows and {sum(asked) - 600:,} masked rows (limit 5,000)" in said
 
 
 def test_evidence_wants_a_q_that_has_learned() -> None:

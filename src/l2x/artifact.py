@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass, is_dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "value": explainer.value if isinstance(explainer.value, str) else _named(explainer.value),
         "answer": explainer.answer,
         "sees_answer": explainer.sees_answer,
-        "queries": explainer.queries,
+        "queries": _saved_queries(explainer.queries),
         "seed": explainer.seed,
         "view": _named(explainer.features_) | {"learned": learned},
         "likelihood": _named(explainer.q_.likelihood),
@@ -72,7 +73,7 @@ def as_bytes(explainer: Explainer) -> bytes:
         "classes": None if classes is None else list(classes),
         "history": explainer.history_,
         "rows_asked": explainer.rows_asked_,
-        "queries_limit": explainer.queries_,
+        "queries_made": explainer.queries_,
         "sizes": saved_sizes.header_of(sizes),
         "fit_seconds": explainer.fit_seconds_,
         "check": None if explainer.check_ is None else explainer.check_.to_dict(),
@@ -204,7 +205,7 @@ def _rebuild(
         training=_plan(settings["training"]),
         answer=settings["answer"],
         sees_answer=settings["sees_answer"],
-        queries=settings["queries"],
+        queries=timedelta(**limit) if isinstance(limit := settings["queries"], dict) else limit,
         seed=settings["seed"],
         device=device,
         **networks,
@@ -226,7 +227,7 @@ def _rebuild(
     explainer.history_, explainer.n_features_in_ = settings["history"], view.d
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_asked_, explainer.fit_seconds_ = settings["rows_asked"], settings["fit_seconds"]
-    explainer.queries_ = settings["queries_limit"]
+    explainer.queries_ = settings.get("queries_made")
     explainer.check_ = SelfCheck.from_dict(settings["check"]) if settings.get("check") else None
     explainer.sizes_ = saved_sizes.restored(
         settings["sizes"], tensors, k=settings["k"], d=view.d, likelihood=likelihood
@@ -289,6 +290,11 @@ def _plan(saved: dict[str, Any] | None) -> TrainingPlan | None:
         return None
     phases = {name: Phase(**saved[name]) for name in ("value", "selector")}
     return TrainingPlan(**(saved | phases))
+
+
+def _saved_queries(queries: Any) -> Any:
+    """A limit as JSON: a number of rows, or the seconds of a time limit by their name."""
+    return {"seconds": queries.total_seconds()} if isinstance(queries, timedelta) else queries
 
 
 def _options(given: nn.Module | Any) -> Any:

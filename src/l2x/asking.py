@@ -1,75 +1,80 @@
-"""How often the black box is asked while a selector learns: a limit, and a memory of what it said."""
+"""How many masked rows the model is queried for while a selector learns, and a memory of its predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from l2x.endpoint import Endpoint
 from l2x.errors import InputError
 from l2x.foundations.arrays import Array
 from l2x.foundations.numbers import is_whole
+from l2x.foundations.progress import say
 
 # Answers that are kept: some megabytes for a few classes. A new answer takes the place of an old one.
 SLOTS = 1 << 19
-# Seconds that learning may wait for the black box, by the time that labelling took.
-PATIENCE = 180.0
+# The default limit for a remote model, which may be slow, shared or paid for.
+REMOTE = 1 << 14
+# Of a default limit, training leaves one row in 8 to the self-check, or as many as that can use.
+RESERVED, MOST_RESERVED = 8, 1 << 13
+# Queries that may take more seconds than this are announced.
+LONG = 10.0
 
 
-@dataclass(frozen=True)
-class Limit:
-    """How many masked rows the black box may be asked about beyond labelling.
-
-    rows : in all, at most
-    calls : times that the value of subsets is asked for, which share the rows evenly
-    reason : why this many
-    """
-
-    rows: int
-    calls: int
-    reason: str
-
-    @classmethod
-    def of(cls, queries: int | None, seconds_per_row: float | None, calls: int) -> Limit:
-        """As the user has it, or as many as the black box answers in some minutes; none where answers were
-        brought, to spare it."""
-        if queries is not None:
-            return cls(queries, calls, f"queries={queries:,}")
-        if seconds_per_row is None:
-            return cls(0, calls, "answers were brought; queries= lets it be asked")
-        in_time = int(PATIENCE / max(seconds_per_row, 1e-9))
-        # A power of two: two fits on one machine seldom differ by the noise of a clock.
-        rows = 1 << in_time.bit_length() - 1 if in_time else 0
-        return cls(rows, calls, f"less than {PATIENCE:.0f} s at {seconds_per_row * 1000:.3g} ms a row")
-
-    @property
-    def per_call(self) -> float:
-        return self.rows / self.calls
-
-    def sentence(self, labelled: int, masked: int) -> str:
-        """What the model was asked, and why not more."""
-        asked = f"asked the model about {labelled:,} rows and {masked:,} masked ones"
-        return f"{asked} (at most {self.rows:,}: {self.reason})"
-
-
-def checked_queries(queries: Any) -> int | None:
-    """A number of rows, or None: as many as time allows."""
-    if queries is not None and not (is_whole(queries, least=0) and queries < 2**63):
+def checked_queries(queries: Any) -> int | timedelta | None:
+    """Return a number of rows, a time limit, or None for the default limit; refuse anything else."""
+    if queries is None or (isinstance(queries, timedelta) and queries >= timedelta(0)):
+        return queries
+    # numpy's timedelta64 poses as a whole number.
+    if isinstance(queries, np.timedelta64) or not is_whole(queries, least=0) or queries >= 2**63:
         shown = f"{queries!r}"[:40]
-        raise InputError(f"queries is {shown}; expected a number of rows, 0 or more, or None.")
-    return queries if queries is None else int(queries)
-
-
-def check_enough(queries: int | None, calls: int, subsets: int, reason: str | None = None) -> None:
-    """Whether every one of these calls may ask about that many `subsets` of one row at least."""
-    if queries is not None and queries < calls * subsets:
         raise InputError(
-            f"value='model' learns from the model's answers to masked rows, at least {subsets} in each of "
-            f"{calls:,} steps, and only {queries:,} may be asked ({reason or f'queries={queries:,}'}); raise "
-            "queries=, or take value='surrogate'."
+            f"queries is {shown}; expected a number of rows, 0 or more, a datetime.timedelta that is not "
+            "negative, or None."
         )
+    return int(queries)
+
+
+def default_queries(most: int, predict: Any, *, brought: bool) -> int:
+    """Return the default limit: at most REMOTE rows for an endpoint, and none if predictions were brought."""
+    if brought:
+        return 0
+    return min(most, REMOTE) if isinstance(predict, Endpoint) else most
+
+
+def without_reserve(rows: int) -> int:
+    """Return the part of a default limit that training may use."""
+    return rows - min(rows // RESERVED, MOST_RESERVED)
+
+
+def rows_within(limit: int | timedelta, seconds_per_row: float | None) -> int:
+    """Return the number of rows that a limit allows, for a model that takes `seconds_per_row`."""
+    if not isinstance(limit, timedelta):
+        return limit
+    assert seconds_per_row is not None
+    return int(limit.total_seconds() / max(seconds_per_row, 1e-9))
+
+
+def check_enough(rows: int, calls: int, subsets: int) -> None:
+    """Check that `rows` queries allow each of the calls to evaluate that many `subsets` of one row."""
+    if rows < calls * subsets:
+        raise InputError(
+            f"value='model' learns from predictions for masked rows, at least {subsets} in each of {calls:,} "
+            f"steps, but the limit is {rows:,} (0 by default if predictions are brought); raise queries=, or "
+            "take value='surrogate'."
+        )
+
+
+def announce(rows: int, seconds_per_row: float | None, *, visible: bool) -> None:
+    """Print how long the queries may take, if that is long; nothing depends on it."""
+    seconds = rows * (seconds_per_row or 0.0)
+    if seconds > LONG:
+        time = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:,.0f} min"
+        what = f"Training queries the model for up to {rows:,} masked rows"
+        say(f"{what}, about {time}; queries= sets a lower limit.", visible=visible)
 
 
 class Memory:

@@ -32,7 +32,7 @@ from l2x.training import Run
 
 # Different whole numbers, at most, that are taken for labels.
 MOST_LABELS = 10
-# Rows that are asked again where an earlier attempt had nearly all answers: to know how long one takes.
+# Rows that are queried to measure how long one takes, if nearly all predictions were known.
 TIMED_ROWS = 32
 
 
@@ -197,7 +197,7 @@ class TrainingRows:
     labelled: int  # rows that were asked for their answers
     answers: Array  # of all rows, as the model gave them
     checksums: Callable[[], Array]  # of all rows
-    seconds_per_row: float | None  # that the black box took for an answer; None where it was not asked
+    seconds_per_row: float | None  # that the black box took for a prediction; None if it was not queried
 
     @property
     def view(self) -> View:
@@ -235,14 +235,13 @@ def prepare(
 ) -> TrainingRows:
     """Ask the model once, when everything else is known to be right, and hold some rows out. The view is
     fitted. Answers go to the `journal` if there is one; those that an earlier attempt had are not asked
-    again, but for a few where it has to be `timed`."""
+    again. If the model has to be `timed`, it is queried for some rows in any case."""
     k = checked_k(view, k)
     X = view.check(X)
     check_known_columns(view, black_box)
     learn, hold = split(len(X), validation, run.plan.validation_rows, np.random.default_rng(run.seed))
     task_known = black_box.task is not None
     before, started = black_box.rows, time.perf_counter()
-    brought = responses is not None
     if journal is not None and responses is None:
         most = view.recipes.rows_at_once
         blocks = view_blocks(view, X, most)
@@ -259,7 +258,7 @@ def prepare(
     if not task_known and black_box.task == "regression":
         warn_of_labels(answers, black_box.name)
     timed_from = before
-    if timed and not brought and black_box.rows - before < TIMED_ROWS:
+    if timed and black_box.rows - before < TIMED_ROWS:
         timed_from, started = black_box.rows, time.perf_counter()
         ask(black_box, view, view.take(X, slice(TIMED_ROWS)), progress=False)
     asked = black_box.rows - before

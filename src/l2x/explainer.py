@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -18,7 +18,15 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
-from l2x.asking import Limit, Memory, check_enough, checked_queries
+from l2x.asking import (
+    Memory,
+    announce,
+    check_enough,
+    checked_queries,
+    default_queries,
+    rows_within,
+    without_reserve,
+)
 from l2x.blackbox import BlackBox, as_black_box
 from l2x.conditional import FittedQ, Q
 from l2x.data import TrainingRows, ask, checked_answers, prepare
@@ -70,10 +78,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     sees_answer : bool
         The selector reads the model's answer beside the input. Explaining then needs the answers too: the
         model is asked, or they are given, `explain(X, answers=...)`.
-    queries : int or None
-        At most this many masked rows are asked of the model beyond labelling; 0 leaves "both" with the
-        surrogate alone. None: as many as it answers in about three minutes, by the time of labelling; none if
-        answers are brought, `fit(X, responses=...)`.
+    queries : int, datetime.timedelta or None
+        The maximum number of masked rows that the model is queried for, beyond labelling; 0 leaves "both"
+        with the surrogate alone. None: 1,048,576 rows of a table, 524,288 images or 65,536 texts; at most
+        16,384 for an `Endpoint`, and none if answers are brought, `fit(X, responses=...)`. A `timedelta`
+        limits the time of these queries, estimated from the time of labelling: such a fit is not
+        reproducible.
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
@@ -85,7 +95,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     history_ : list of dicts, one per evaluation on held-out rows
-    queries_ : the limit that `queries` stood for; the same number makes another fit repeatable
+    queries_ : int, the number of masked rows that the model was queried for; None in older files
     check_ : `SelfCheck`, what the selection keeps of held-out answers beside chance and its complement; None
         for an explainer that was saved before there was one
     features_, selector_, q_ : the fitted view, w_θ, and the explainer's own q(y | x_S)
@@ -110,7 +120,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     value: Value | str = "both"
     answer: Answer | None = None
     sees_answer: bool = False
-    queries: int | None = None
+    queries: int | timedelta | None = None
     sampler: Sampler | None = None
     selector: nn.Module | Options | None = None
     predictor: nn.Module | Options | None = None
@@ -201,23 +211,32 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         view = clone(features).fit(X)
         subsets = sampler.subsets_of(view.d) if isinstance(value, Model) else 0
-        check_enough(queries, run.plan.selector.steps, subsets)
+        if queries is None:
+            brought = responses is not None
+            queries = default_queries(view.recipes.queries, black_box.predict, brought=brought)
+        if not isinstance(queries, timedelta):
+            check_enough(queries, run.plan.selector.steps, subsets)
         with self._unfinished() as unfinished:
             data = prepare(
                 black_box, view, X, responses,
                 k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
-                timed=value.asks_model and queries is None,
+                timed=isinstance(queries, timedelta),
                 journal=None if journal is None else Path(journal), answered=unfinished.answered,
             )  # fmt: skip
             unfinished.data = data if responses is None else None
             with run.seeded():
                 selector = self._build_selector(data.view, data.likelihood).to(run.device)
-                limit = self._limit(value, selector, data, run)
-                check_enough(limit.rows, limit.calls, subsets, limit.reason)
+                limit = rows_within(queries, data.seconds_per_row)
+                usable = without_reserve(limit) if self.queries is None else limit
+                calls = _calls(selector, run.plan)
+                check_enough(usable, calls, subsets)
+                if value.asks_model:
+                    wanted = calls * run.plan.selector.batch_size * sampler.subsets_of(view.d)
+                    announce(min(usable, wanted), data.seconds_per_row, visible=run.plan.progress)
                 memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
                 q = self._build_q(
                     data.view, data.likelihood, black_box, run.device,
-                    memory=memory, questions_per_call=limit.per_call,
+                    memory=memory, questions_per_call=usable / calls,
                 )  # fmt: skip
                 value.fit(q, data, run)
                 if value.fixed:
@@ -230,8 +249,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         self._keep(data, selector, q, run)
         self.sizes_: Sizes | None = sizes
-        self.queries_ = limit.rows
-        self._check(X, data, limit if value.asks_model else None, run.plan.progress)
+        self._check(X, data, limit, run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
@@ -249,20 +267,18 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise
         self._failed = (None, None)
 
-    def _check(self, X: Any, data: TrainingRows, limit: Limit | None, progress: bool) -> None:
+    def _check(self, X: Any, data: TrainingRows, limit: int, progress: bool) -> None:
         """Look at what was learned, say it in a line, and warn where it is not good. What the model was asked
         is said first, this look included."""
         from l2x.evaluation.self_check import self_check
 
-        # Without a limit of the user's own: not at all where answers were brought, or else for some seconds.
-        questions = 0 if data.seconds_per_row is None else math.inf
-        if self.queries is not None:
-            questions = self.queries - data.asked_masked
-        check = self_check(self, self.features_.check(X), data, questions=questions)
+        check = self_check(self, self.features_.check(X), data, questions=limit - data.asked_masked)
         self.check_: SelfCheck | None = check
         self.rows_asked_ = data.asked
-        if limit is not None:
-            say(limit.sentence(data.labelled, data.asked_masked), visible=progress)
+        self.queries_: int | None = data.asked_masked
+        if as_value(self.value).asks_model:
+            queried = f"Queried the model for {data.labelled:,} rows and {self.queries_:,} masked rows"
+            say(f"{queried} (limit {limit:,}).", visible=progress)
         for line in filter(None, (check.sentence, check.hint)):
             say(line, visible=progress)
         if len(data.train) < FEW_ROWS:
@@ -281,15 +297,6 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if data.black_box.task != "regression":
             known = data.black_box.classes
             self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
-
-    def _limit(self, value: Value, selector: nn.Module, data: TrainingRows, run: Run) -> Limit:
-        """How much the black box may be asked while the selector, and its reader, learn."""
-        if not value.asks_model:
-            return Limit(0, 1, "the value does not ask")
-        calls = run.plan.selector.steps + run.plan.evaluations + 1  # and the sizes
-        if isinstance(selector, ReadsFirst):
-            calls += reading(selector, run.plan).steps + run.plan.evaluations
-        return Limit.of(self.queries, data.seconds_per_row, calls)
 
     def explain(
         self, X: Any, k: int | None = None, *, answers: Any = None, keep: float | None = None
@@ -480,6 +487,14 @@ def _network(given: nn.Module | Options | None, build: Any, **options: Any) -> n
         return copy.deepcopy(given)
     network: nn.Module = build(**(options | dict(given or {})))
     return network
+
+
+def _calls(selector: nn.Module, plan: TrainingPlan) -> int:
+    """Count the times that training evaluates subsets; these share the queries evenly."""
+    calls = plan.selector.steps + plan.evaluations + 1  # and the sizes
+    if isinstance(selector, ReadsFirst):
+        calls += reading(selector, plan).steps + plan.evaluations
+    return calls
 
 
 def checked_answer(answer: Any) -> Answer:

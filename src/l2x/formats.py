@@ -34,7 +34,6 @@ def _from_format_2(settings: dict[str, Any]) -> dict[str, Any]:
         "answer": "distribution",
         "sees_answer": False,
         "queries": None,
-        "queries_limit": None,
     }
     return new | settings
 

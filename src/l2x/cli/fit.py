@@ -72,8 +72,8 @@ Queries = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Ask the model about at most this many masked rows beyond labelling; by default as many as it "
-        "answers in about three minutes.",
+        help="Query the model for at most this many masked rows beyond labelling; by default 1,048,576 rows "
+        "of a table or 65,536 texts, at most 16,384 for a remote model, and none with --responses.",
     ),
 ]
 Paper = Annotated[bool, typer.Option("--paper", help="Train as the paper's authors did.")]

@@ -27,12 +27,10 @@ from l2x.likelihood import Gaussian
 if TYPE_CHECKING:
     from l2x.explainer import Explainer
 
-# At most this many held-out rows, each with this many random selections; fewer where the model is slow.
+# At most this many held-out rows, each with this many random selections; fewer if queries are limited.
 CHECK_ROWS = 1000
 DRAWS = 5
 QUESTIONS = 3 + DRAWS  # for each row
-# Seconds that the model may take, by the time that labelling took.
-CHECK_SECONDS = 10.0
 # Below this nothing is concluded.
 FEWEST_ROWS = 10
 # One-sided 95 %: a selection at chance is let through one time in twenty.
@@ -292,11 +290,10 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: f
 
 
 def _affordable_rows(data: TrainingRows, questions: float) -> tuple[int, bool]:
-    """As many of the held-out rows as the model may be asked about in time, each under all of its masks; and
-    where these are too few to conclude anything, as q may be, without the model."""
+    """Return how many held-out rows to check, each under all of its masks, and whether the model may be
+    queried for them: if for too few to conclude anything, the surrogate is checked on all of them."""
     rows = min(len(data.held), CHECK_ROWS)
-    in_time = CHECK_SECONDS / max(data.seconds_per_row or 0.0, 1e-9)
-    affordable = min(in_time, questions) // QUESTIONS
+    affordable = questions // QUESTIONS
     return (rows, False) if affordable < FEWEST_ROWS else (int(min(rows, affordable)), True)
 
 

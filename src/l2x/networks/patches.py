@@ -31,7 +31,7 @@ LETTER = Recipe(
     selector={"filters": (8, 16), "head": "conv"},
     predictor={"filters": (8, 16)},
 )
-RECIPES = Recipes(OURS, PAPER, LETTER)
+RECIPES = Recipes(OURS, PAPER, LETTER, queries=1 << 19)
 
 
 class PatchSelector(nn.Module):

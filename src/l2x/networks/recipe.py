@@ -54,12 +54,15 @@ class Recipes:
     letter : as the text has it
     rows_at_once : inputs that are encoded, explained or asked at a time, so that memory does not grow with
         their number
+    queries : masked rows that the model is queried for by default, at most. A number, and not a time: what is
+        learned must not depend on how busy the machine is
     """
 
     ours: Recipe = field(default_factory=Recipe)
     paper: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper()))
     letter: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper(to_the_letter=True)))
     rows_at_once: int = 8192
+    queries: int = 1 << 20
 
 
 def plan_in_small_batches(*, value: int, selector: int, rate: float = 3e-3) -> TrainingPlan:

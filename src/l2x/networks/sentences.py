@@ -28,7 +28,7 @@ LETTER = Recipe(
     selector={"paper": True},
     predictor={"hidden": 0, "gain": 1.0},
 )
-RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512)
+RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512, queries=1 << 16)
 
 
 class SentenceEncoder(nn.Module):

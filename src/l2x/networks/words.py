@@ -35,7 +35,7 @@ LETTER = Recipe(
     selector={"paper": True},
     predictor={"pooling": "average", "gain": 1.0},
 )
-RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512)
+RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512, queries=1 << 16)
 
 
 class WordEmbedding(nn.Module):
