@@ -24,7 +24,7 @@ import torch
 
 import l2x
 from l2x.datasets import synthetic
-from l2x.training import Phase
+from l2x.learning._training import Phase
 from l2x_experiments.machine import measured_here
 from l2x_experiments.records import Records
 

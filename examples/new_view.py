@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import l2x
-from l2x.features.view import View, as_tensor
-from l2x.networks.recipe import Networks
+from l2x.features._view import View, as_tensor
+from l2x.learning.networks._recipes import Networks
 
 
 class Seconds(View):

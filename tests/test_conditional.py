@@ -11,10 +11,10 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x import conditional
-from l2x.conditional import ConditionalModel, FittedQ, MixedQ, ModelQ, NetworkQ
-from l2x.data import Rows
-from l2x.likelihood import Categorical
+from l2x.learning import _surrogate as conditional
+from l2x.learning._surrogate import ConditionalModel, FittedQ, MixedQ, ModelQ, NetworkQ
+from l2x.learning._rows import Rows
+from l2x.learning._likelihood import Categorical
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 VIEW = l2x.Columns().fit(X)

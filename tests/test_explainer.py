@@ -27,8 +27,8 @@ from toy_models import first_column, one_column
 import l2x
 from l2x.datasets import synthetic
 from l2x.evaluation import exact_sets
-from l2x.likelihood import Categorical
-from l2x.training import Phase
+from l2x.learning._likelihood import Categorical
+from l2x.learning._training import Phase
 
 SAMPLERS = [l2x.ConcreteMax(), l2x.RelaxedTopK(), l2x.SoftAttention(), l2x.PlackettLuce(), l2x.Reinforce()]
 
@@ -53,7 +53,7 @@ def test_finds_the_column(fitted: l2x.Explainer, table: np.ndarray) -> None:
 def test_every_value_with_every_sampler(value: str, sampler: object, table: np.ndarray, tiny: object) -> None:
     explainer = l2x.Explainer(one_column, k=1, value=value, sampler=sampler, training=tiny)
     if value == "model" and sampler.needs_gradient:
-        with pytest.raises(l2x.InputError, match=r"use sampler=l2x.sampling.PlackettLuce\(\)"):
+        with pytest.raises(l2x.InputError, match=r"use sampler=l2x.learning.samplers.PlackettLuce\(\)"):
             explainer.fit(table)
         return
     explanation = explainer.fit(table).explain(table)

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
     "_version.py": "a number, which the tests of the command line print",
     "metrics.py": "the old name of l2x.evaluation",
-    "cli/__main__.py": "test_app.py runs `python -m l2x.cli`",
+    "cli/__main__.py": "test_app.py runs `python -m l2x.apps.cli`",
     "cli/options.py": "declarations, which the tests of every command use",
     "cli/reproduce.py": "tests/l2x_experiments/test_commands.py",
     "serve/bodies.py": "tests/serve/test_app.py",

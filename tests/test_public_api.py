@@ -18,7 +18,7 @@ import l2x
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(l2x.__path__, "l2x.")
-    if not module.name.startswith("l2x.cli")
+    if not module.name.startswith("l2x.apps.cli")
 ]
 
 
@@ -54,13 +54,13 @@ def test_a_package_exports_what_it_holds(name: str) -> None:
 
 def test_errors_and_samplers_have_short_names() -> None:
     assert l2x.InputError is l2x.errors.InputError
-    assert l2x.PlackettLuce is l2x.sampling.PlackettLuce
+    assert l2x.PlackettLuce is l2x.learning.samplers.PlackettLuce
     with pytest.raises(AttributeError, match="no attribute 'explian'"):
         _ = l2x.explian
 
 
 def test_import_is_light() -> None:
-    code = "import sys, l2x, l2x.cli; print({'torch', 'sklearn', 'pandas', 'matplotlib'} & set(sys.modules))"
+    code = "import sys, l2x, l2x.apps.cli; print({'torch', 'sklearn', 'pandas', 'matplotlib'} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "set()"
 

@@ -15,7 +15,7 @@ from toy_models import first_column
 
 import l2x
 from l2x.errors import InputError, TrainingError
-from l2x.training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
+from l2x.learning._training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
 
 
 def parabola(steps: int = 400, **options: object) -> tuple[nn.Linear, list[dict[str, float]]]:

@@ -12,11 +12,11 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x.conditional import MixedQ, ModelQ, NetworkQ, Q
-from l2x.data import Rows
-from l2x.likelihood import Categorical
-from l2x.training import Phase
-from l2x.values import Both, Ingredients, Joint, Surrogate, Value, as_value, check_compatible
+from l2x.learning._surrogate import MixedQ, ModelQ, NetworkQ, Q
+from l2x.learning._rows import Rows
+from l2x.learning._likelihood import Categorical
+from l2x.learning._training import Phase
+from l2x.learning.objectives import Both, Ingredients, Joint, Surrogate, Value, as_value, check_compatible
 
 PLAN = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)
 
@@ -262,5 +262,5 @@ def test_what_was_asked_includes_the_look_at_the_result(
 
 def test_evidence_wants_a_q_that_has_learned() -> None:
     with pytest.raises(l2x.InputError, match=r"Evidence does not teach q, and Joint\(\) has to learn"):
-        check_compatible(Joint(), l2x.sampling.Evidence())
-    check_compatible(Both(), l2x.sampling.Evidence())
+        check_compatible(Joint(), l2x.learning.samplers.Evidence())
+    check_compatible(Both(), l2x.learning.samplers.Evidence())

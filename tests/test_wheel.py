@@ -58,5 +58,5 @@ def test_the_wheel_holds_both_packages_whole(unpacked: Path) -> None:
 
 def test_its_commands_run(unpacked: Path) -> None:
     assert python(unpacked, "-c", "import l2x; print(l2x.__file__)").startswith(str(unpacked))
-    assert "imdb-sentences" in python(unpacked, "-m", "l2x.cli", "reproduce", "--help")
-    assert "--variant" in python(unpacked, "-m", "l2x.cli", "reproduce", "synthetic", "--help")
+    assert "imdb-sentences" in python(unpacked, "-m", "l2x.apps.cli", "reproduce", "--help")
+    assert "--variant" in python(unpacked, "-m", "l2x.apps.cli", "reproduce", "synthetic", "--help")

@@ -50,7 +50,7 @@ class BlackBoxError(L2XError, RuntimeError):
     """
 
     answers: np.ndarray[Any, Any] | None = None
-    answered: Any = None  # every answer, with its row: l2x.files.answers.Answered
+    answered: Any = None  # every answer, with its row: l2x.files._predictions.Answered
 
 
 class TrainingError(L2XError, RuntimeError):

@@ -18,39 +18,58 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
-from l2x.asking import (
+from l2x._base.arrays import Array
+from l2x._base.progress import say
+from l2x.errors import BlackBoxError, InputError, NotFittedError, some
+from l2x.explanation import Explanation
+from l2x.features import Columns, View, checked_k, draws_replacements
+from l2x.files import Answered, Table, read_answers, read_training_rows
+from l2x.learning import (
+    TOO_FEW,
+    Answer,
+    ConcreteMax,
+    FittedQ,
+    Ingredients,
+    Likelihood,
+    Model,
+    Options,
+    PlackettLuce,
+    Q,
+    ReadsFirst,
+    Recipe,
+    Run,
+    Sampler,
+    Sizes,
+    TrainingPlan,
+    TrainingRows,
+    Value,
+    as_value,
+    ask,
+    check_compatible,
+    checked_answers,
+    fit_reader,
+    fit_selector,
+    input_scores,
+    pick_device,
+    prepare,
+    reading,
+    seen_by_q,
+    sizes_of,
+)
+from l2x.model import (
+    BlackBox,
     Memory,
     announce,
+    as_black_box,
     check_enough,
     checked_queries,
     default_queries,
     rows_within,
     without_reserve,
 )
-from l2x.blackbox import BlackBox, as_black_box
-from l2x.conditional import FittedQ, Q
-from l2x.data import TrainingRows, ask, checked_answers, prepare
-from l2x.errors import BlackBoxError, InputError, NotFittedError, some
-from l2x.explanation import Explanation
-from l2x.features.columns import Columns
-from l2x.features.removal import draws_replacements
-from l2x.features.view import View, checked_k
-from l2x.files.answers import Answered, read_answers
-from l2x.files.tables import Table, read_training_rows
-from l2x.fitting import fit_reader, fit_selector, reading
-from l2x.foundations.arrays import Array
-from l2x.foundations.progress import say
-from l2x.gains import seen_by_q
-from l2x.likelihood import Likelihood
-from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
-from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
-from l2x.scoring import input_scores
-from l2x.sizes import TOO_FEW, Sizes, sizes_of
-from l2x.training import Run, TrainingPlan, pick_device
-from l2x.values import Ingredients, Model, Value, as_value, check_compatible
 
 if TYPE_CHECKING:
-    from l2x.evaluation.self_check import SelfCheck
+    from l2x.learning import SelfCheck
 
 # From fewer inputs a selector learns less than the model says when asked about each (docs/method.md).
 FEW_ROWS = 1000
@@ -270,7 +289,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self, X: Any, data: TrainingRows, limit: int, progress: bool) -> None:
         """Look at what was learned, say it in a line, and warn where it is not good. What the model was asked
         is said first, this look included."""
-        from l2x.evaluation.self_check import self_check
+        from l2x.learning import self_check
 
         check = self_check(self, self.features_.check(X), data, questions=limit - data.asked_masked)
         self.check_: SelfCheck | None = check
@@ -393,7 +412,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """As captum's methods have it: a tensor like `inputs` (in a tuple, if that came in one), positive
         where something was selected (how far above the rest), zero elsewhere. What is explained is the whole
         answer: `target` is ignored."""
-        from l2x.interop import attribution
+        from l2x.display import attribution
 
         if isinstance(inputs, tuple) and len(inputs) == 1:  # as captum's metrics hand tensors on
             return (self.attribute(inputs[0], target),)
@@ -406,20 +425,20 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
         (for regression, the R² of those answers). A float that prints with what random features and all
         others keep. `y` is ignored; it is there for scikit-learn. `keep` is that of `explain`."""
-        from l2x.evaluation.agreement import scored
+        from l2x.learning import scored
 
         return scored(self._black_box(), X, self.explain(X, keep=keep))
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""
-        from l2x.artifact import save
+        from l2x.export import save
 
         return save(self, path)
 
     def export_onnx(self, path: str | Path, X: Any = None) -> Path:
         """Write an ONNX file that explains without l2x and torch: raw inputs in; scores, indices and mask
         out. It is compared with this explainer on made-up rows, or on the rows X, before it is written."""
-        from l2x.export.file import export_onnx
+        from l2x.export import export_onnx
 
         return export_onnx(self, path, X)
 

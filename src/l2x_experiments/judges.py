@@ -6,15 +6,12 @@ from typing import Any
 
 from torch import nn
 
-from l2x.blackbox import BlackBox
-from l2x.conditional import FittedQ, NetworkQ
+from l2x._base.arrays import Array
 from l2x.evaluation import fit_judge
 from l2x.explanation import Explanation
-from l2x.features.view import View
-from l2x.foundations.arrays import Array
-from l2x.likelihood import Categorical
-from l2x.networks.recipe import Options
-from l2x.training import TrainingPlan
+from l2x.features import View
+from l2x.learning import Categorical, FittedQ, NetworkQ, Options, TrainingPlan
+from l2x.model import BlackBox
 from l2x_experiments.cache import Key, fingerprint, remembered, value_key
 
 Judge = FittedQ

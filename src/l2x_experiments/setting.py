@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from l2x.blackbox import BlackBox
-from l2x.conditional import Conditional
-from l2x.features.view import View
-from l2x.foundations.arrays import Array
-from l2x.training import TrainingPlan
+from l2x._base.arrays import Array
+from l2x.features import View
+from l2x.learning import Conditional, TrainingPlan
+from l2x.model import BlackBox
 from l2x_experiments.judges import Judge
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 import l2x
 from l2x.baselines import LRP, DeepLift, Saliency, Taylor
-from l2x.networks.recipe import Recipes
+from l2x.learning.networks._recipes import Recipes
 
 METHODS = [Saliency, Taylor, DeepLift, LRP]
 SIGNED = [Taylor, DeepLift, LRP]

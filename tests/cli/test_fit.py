@@ -10,7 +10,7 @@ import pytest
 from command_line import Folder
 
 import l2x
-from l2x.networks.recipe import Recipe, Recipes
+from l2x.learning.networks._recipes import Recipe, Recipes
 
 
 def test_it_says_where_how_good_and_how_long(folder: Folder) -> None:

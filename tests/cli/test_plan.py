@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import l2x
-from l2x.cli.plan import training_plan
-from l2x.features.view import View
-from l2x.networks.recipe import Recipe, Recipes
+from l2x.apps.cli._plan import training_plan
+from l2x.features._view import View
+from l2x.learning.networks._recipes import Recipe, Recipes
 
 
 @pytest.mark.parametrize("view", [l2x.Columns(), l2x.Words(), l2x.Sentences()])

@@ -23,11 +23,11 @@ from torch import nn
 
 import l2x
 from l2x import baselines
-from l2x.baselines.gradients import module_input
-from l2x.features.noise import jitter
-from l2x.features.removal import removals
-from l2x.features.view import View
-from l2x.training import Phase
+from l2x.baselines._gradients import module_input
+from l2x.features._kinds import jitter
+from l2x.features._masking import removals
+from l2x.features._view import View
+from l2x.learning._training import Phase
 
 ROOT = Path(__file__).parents[2]
 PLAN = l2x.TrainingPlan(

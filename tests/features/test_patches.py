@@ -10,8 +10,8 @@ import torch
 
 import l2x
 from l2x.features import Patches
-from l2x.features.noise import jitter
-from l2x.networks.chunks import CHUNK
+from l2x.features._kinds import jitter
+from l2x.learning.networks._recipes import CHUNK
 
 GREY = np.random.default_rng(0).integers(0, 256, size=(20, 12, 8), dtype=np.uint8)
 COLOUR = np.random.default_rng(1).normal(size=(10, 3, 8, 8)).astype(np.float32)

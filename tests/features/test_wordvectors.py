@@ -12,10 +12,10 @@ from safetensors.numpy import load_file
 from sklearn.base import clone
 
 import l2x
-from l2x.features.texts import TextView
-from l2x.features.wordvectors import vectors_of
-from l2x.networks.words import WordEmbedding
-from l2x.training import Phase
+from l2x.features._texts import TextView
+from l2x.features._texts import vectors_of
+from l2x.learning.networks._words import WordEmbedding
+from l2x.learning._training import Phase
 
 WORDS = ["good", "film", "zebra"]
 ARRAY = np.arange(9, dtype=float).reshape(3, 3)

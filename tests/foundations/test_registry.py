@@ -9,7 +9,7 @@ import pytest
 import l2x
 import l2x.features
 from l2x.errors import ArtifactError
-from l2x.foundations.registry import Registered
+from l2x._base.registry import Registered
 
 
 class Shape(Registered, ABC):

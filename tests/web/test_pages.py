@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from l2x.web.pages import SECURITY_HEADERS, STATIC, environment
+from l2x.display._pages import SECURITY_HEADERS, STATIC, environment
 
 
 def test_the_base_loads_files_that_are_there_and_nothing_else() -> None:

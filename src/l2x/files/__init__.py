@@ -1,1 +1,53 @@
-"""Tables and results on disk, CSV and Parquet: read and written a batch at a time, in bounded memory."""
+"""Rows and predictions on disk: tables, journals, labelling."""
+
+from l2x.files._journal import Journal
+from l2x.files._labelling import label_blocks, label_rows, share_of
+from l2x.files._predictions import (
+    Answered,
+    Answers,
+    Origin,
+    answer_batch,
+    check_answers_path,
+    equal_batches,
+    read_answers,
+    row_checksums,
+    values_of,
+)
+from l2x.files._tables import (
+    Table,
+    format_of,
+    known_columns,
+    read_sample,
+    read_training_rows,
+    text_column,
+    view_batches,
+    with_floats,
+)
+from l2x.files._writing import opened, standard_output, table_writer
+
+__all__ = [
+    "Answered",
+    "Answers",
+    "Journal",
+    "Origin",
+    "Table",
+    "answer_batch",
+    "check_answers_path",
+    "equal_batches",
+    "format_of",
+    "known_columns",
+    "label_blocks",
+    "label_rows",
+    "opened",
+    "read_answers",
+    "read_sample",
+    "read_training_rows",
+    "row_checksums",
+    "share_of",
+    "standard_output",
+    "table_writer",
+    "text_column",
+    "values_of",
+    "view_batches",
+    "with_floats",
+]
