@@ -50,9 +50,11 @@ from l2x.learning import (
     fit_reader,
     fit_selector,
     input_scores,
+    networks_of,
     pick_device,
     prepare,
     reading,
+    recipes_of,
     seen_by_q,
     sizes_of,
 )
@@ -106,7 +108,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
-    training : TrainingPlan, default the view's own (`features.recipes.ours.plan`)
+    training : TrainingPlan, default the view's own (`recipes_of(features).ours.plan`)
     seed : int
         The same seed, data and machine give the same explainer; the global generators are left alone.
     device : "auto", "cpu", "cuda", ...
@@ -173,7 +175,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         of its sizes without normalisation, and the weights that q finds best.
         """
         features = Columns(standardize=False, bins=0, removal="zero") if features is None else features
-        recipe = features.recipes.letter if to_the_letter else features.recipes.paper
+        recipe = recipes_of(features).letter if to_the_letter else recipes_of(features).paper
         settings: dict[str, Any] = {
             "value": "joint",
             "answer": "distribution",
@@ -214,13 +216,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         started = time.perf_counter()
         # A new one: the model may have been fitted again since the last time.
         black_box, value, features = self._wrap(), as_value(self.value), self.features or Columns()
-        recipe = features.recipes.ours if value.fixed else Recipe()  # joint training is the paper's affair
+        recipe = (
+            recipes_of(features).ours if value.fixed else Recipe()
+        )  # joint training is the paper's affair
         sampler = self.sampler or recipe.sampler or PlackettLuce()
         check_compatible(value, sampler)
         answer, queries = checked_answer(self.answer or recipe.answer), checked_queries(self.queries)
         if not isinstance(self.sees_answer, bool):
             raise InputError(f"sees_answer is {self.sees_answer!r}; expected True or False.")
-        run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
+        run = Run.begin(self.training or recipes_of(features).ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)
             responses = read_answers(responses, rows=rows if sampled else None, seed=run.seed)
@@ -232,7 +236,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         subsets = sampler.subsets_of(view.d) if isinstance(value, Model) else 0
         if queries is None:
             brought = responses is not None
-            queries = default_queries(view.recipes.queries, black_box.predict, brought=brought)
+            queries = default_queries(recipes_of(view).queries, black_box.predict, brought=brought)
         if not isinstance(queries, timedelta):
             check_enough(queries, run.plan.selector.steps, subsets)
         with self._unfinished() as unfinished:
@@ -480,7 +484,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
         """A new w_θ for this view."""
         told = {"told": likelihood.outputs} if self.sees_answer else {}
-        return _network(self.selector, view.networks(likelihood.outputs).selector, **told)
+        return _network(self.selector, networks_of(view, likelihood.outputs).selector, **told)
 
     def _build_q(
         self,
@@ -493,7 +497,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """A new q, as the value has it."""
 
         def build_predictor(sees_mask: bool) -> nn.Module:
-            build = view.networks(likelihood.outputs).predictor
+            build = networks_of(view, likelihood.outputs).predictor
             return _network(self.predictor, build, sees_mask=sees_mask).to(device)
 
         given = Ingredients(likelihood, build_predictor, black_box, self.seed, **asking)

@@ -206,7 +206,7 @@ class Explanation:
         if self.view is None or self.inputs is None:
             return self.unseen
         counts: Counter[str] = Counter()
-        for rows in batches(len(self), self.view.recipes.rows_at_once):
+        for rows in batches(len(self), self.view.rows_at_once):
             counts.update(unseen(self.view, self.view.encode(self.view.take(self.inputs, rows))))
         return counts
 

@@ -70,7 +70,7 @@ class GradientMethod(Method):
             reads_ids = not module_input(view, view.take(X, slice(0, 1))).is_floating_point()
             reader = FromEmbeddings(module) if reads_ids else module
             attribution = self._attribution(captum, reader)
-            for rows in batches(len(X), view.recipes.rows_at_once):
+            for rows in batches(len(X), view.rows_at_once):
                 x = module_input(view, view.take(X, rows), first_row=rows.start).to(device)
                 x = reader.read(x) if isinstance(reader, FromEmbeddings) else x
                 parts = attribution(x.requires_grad_())

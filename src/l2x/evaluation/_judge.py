@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from l2x.features import View, fitted_view
-from l2x.learning import FittedQ, NetworkQ, Options, Run, TrainingPlan, fit_surrogate, prepare
+from l2x.learning import (
+    FittedQ,
+    NetworkQ,
+    Options,
+    Run,
+    TrainingPlan,
+    fit_surrogate,
+    networks_of,
+    prepare,
+    recipes_of,
+)
 from l2x.model import as_black_box
 
 
@@ -46,9 +56,11 @@ def fit_judge(
     [[0.5, 0.5], [0.5, 0.5]]
     """
     view = fitted_view(features, X)
-    run = Run.begin(training or view.recipes.ours.plan, seed)
+    run = Run.begin(training or recipes_of(view).ours.plan, seed)
     data = prepare(as_black_box(model), view, X, responses, k=k, validation=0.1, run=run)
     with run.seeded():
-        q = NetworkQ(view.networks(data.likelihood.outputs).predictor(**(predictor or {})), data.likelihood)
+        q = NetworkQ(
+            networks_of(view, data.likelihood.outputs).predictor(**(predictor or {})), data.likelihood
+        )
         fit_surrogate(q, data, run, label="fitting the judge")
     return FittedQ(view, q, data.black_box)

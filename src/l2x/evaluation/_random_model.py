@@ -9,7 +9,7 @@ import numpy as np
 from l2x._base.arrays import Array
 from l2x.errors import InputError
 from l2x.features import View, fitted_view
-from l2x.learning import FittedQ, NetworkQ, Run, TrainingPlan, likelihood_of
+from l2x.learning import FittedQ, NetworkQ, Run, TrainingPlan, likelihood_of, networks_of
 from l2x.model import BlackBox, as_black_box
 
 # How sure the random model is: the standard deviation of its logits.
@@ -53,7 +53,7 @@ def random_model(model: Any, X: Any, *, features: View | None = None, seed: int 
     X = view.check(X)
     answers = black_box(view.for_model(view.take(X, slice(0, min(len(X), 100)))))
     with Run.begin(TrainingPlan(), seed).seeded():
-        network = view.networks(answers.shape[1]).predictor().eval().requires_grad_(requires_grad=False)
+        network = networks_of(view, answers.shape[1]).predictor().eval().requires_grad_(requires_grad=False)
     q = FittedQ(view, NetworkQ(network, likelihood_of(black_box, answers)))
 
     def logits(rows: Any) -> Array:

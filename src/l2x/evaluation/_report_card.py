@@ -15,7 +15,7 @@ from l2x.evaluation._judge import fit_judge
 from l2x.evaluation._parts import fidelity_verdict, information_curve, measured_parts
 from l2x.explanation import Explanation
 from l2x.features import fitted_view
-from l2x.learning import Conditional, FittedQ, Gaussian, TrainingPlan, ask, checked_seed
+from l2x.learning import Conditional, FittedQ, Gaussian, TrainingPlan, ask, checked_seed, recipes_of
 from l2x.model import BlackBox, as_black_box
 
 # The judge's seed is this far from the card's: it must not be an explainer's.
@@ -124,7 +124,7 @@ def _evidence(
     answers = ask(black_box, view, X_test, progress=False)
     seconds = time.perf_counter() - started
     _check_outputs(subject, black_box, answers, judge)
-    plan = training or view.recipes.ours.plan
+    plan = training or recipes_of(view).ours.plan
     k = subject.explanation.k
     judge = judge or fit_judge(black_box, X_train, k, features=view, training=plan, seed=seed + JUDGE_SEED)
     return Evidence(

@@ -1,7 +1,7 @@
 """What one feature is: raw inputs to tensors, masks to masked inputs."""
 
 from l2x.features._cells import LIMIT
-from l2x.features._columns import Columns
+from l2x.features._columns import ColumnGroups, Columns
 from l2x.features._frames import UNSEEN, Levels, arrow_cells, is_missing
 from l2x.features._kinds import (
     TableReading,
@@ -18,7 +18,7 @@ from l2x.features._kinds import (
     unseen,
 )
 from l2x.features._masking import draws_replacements, removals
-from l2x.features._patches import Patches
+from l2x.features._patches import Patches, upsample
 from l2x.features._sentences import Sentences
 from l2x.features._table_input import WIDE, ByInput, MaskedTable, TableInput
 from l2x.features._texts import PAD, SPECIAL, TAG, Texts, TextView, word_tokenizer
@@ -34,6 +34,7 @@ __all__ = [
     "UNSEEN",
     "WIDE",
     "ByInput",
+    "ColumnGroups",
     "Columns",
     "Levels",
     "MaskedTable",
@@ -63,5 +64,6 @@ __all__ = [
     "selectable_units",
     "unit_of",
     "unseen",
+    "upsample",
     "word_tokenizer",
 ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
@@ -21,7 +20,6 @@ from l2x.features._cells import Cells, Scaling, quantiles
 from l2x.features._frames import Levels, column_index, is_categorical, native
 from l2x.features._table_input import MaskedTable, TableInput
 from l2x.features._view import View, shared_tensor
-from l2x.learning import RECIPES, ColumnPredictor, ColumnSelector, Networks, Recipes
 
 Removal = Literal["mean", "zero", "resample"]
 Missing = Literal["auto", "allow", "error"]
@@ -71,8 +69,6 @@ class Columns(View):
     >>> Columns().fit(np.arange(6.0).reshape(3, 2)).names_
     ['x0', 'x1']
     """
-
-    recipes: ClassVar[Recipes] = RECIPES
 
     names: Sequence[str] | None = None
     _: KW_ONLY
@@ -188,12 +184,6 @@ class Columns(View):
     def levels_(self) -> Mapping[int, Levels]:
         """The categories of each categorical column, by its index."""
         return self.cells_.levels
-
-    def networks(self, outputs: int) -> Networks:
-        return Networks(
-            partial(ColumnSelector, self.d, columns=len(self.column_names_), inputs=self.inputs_),
-            partial(ColumnPredictor, self.d, outputs, width=self.masked_.width, table=self.masked_),
-        )
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         levels = {str(c): [list(levels.values), levels.kept] for c, levels in self.levels_.items()}

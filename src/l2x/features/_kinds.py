@@ -53,10 +53,7 @@ def selectable_units(view: View, X: Any) -> Array | None:
     """(n, d) booleans: what may be selected in checked rows; None where that is everything."""
     if view.selectable(view.encode(view.take(X, slice(0, 1)))) is None:
         return None
-    parts = [
-        view.selectable(view.encode(view.take(X, rows)))
-        for rows in batches(len(X), view.recipes.rows_at_once)
-    ]
+    parts = [view.selectable(view.encode(view.take(X, rows))) for rows in batches(len(X), view.rows_at_once)]
     return np.concatenate([part.numpy() for part in parts if part is not None])
 
 

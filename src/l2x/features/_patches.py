@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from torch import Tensor, nn
@@ -12,7 +11,6 @@ from torch import Tensor, nn
 from l2x._base.arrays import Array, is_whole, tensor_to_array
 from l2x.errors import ArtifactError, InputError
 from l2x.features._view import View, as_tensor
-from l2x.learning import RECIPES, Networks, PatchPredictor, PatchSelector, Recipes, upsample
 
 Removal = Literal["zero", "mean", "blur"]
 Padding = Literal["zero", "edge"]
@@ -41,8 +39,6 @@ class Patches(View):
     >>> view.d, view.names_[9]
     (49, 'row 2, column 3')
     """
-
-    recipes: ClassVar[Recipes] = RECIPES
 
     size: int = 4
     _: KW_ONLY
@@ -107,10 +103,6 @@ class Patches(View):
             )
         plane = self._padded(plane, "constant")
         return plane.reshape(-1, rows, self.size, columns, self.size).sum(dim=(2, 4)).flatten(1)
-
-    def networks(self, outputs: int) -> Networks:
-        shape = (self.channels, self.size, self.grid_)
-        return Networks(partial(PatchSelector, *shape), partial(PatchPredictor, *shape, outputs))
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return {"image_shape": list(self.image_shape_), "scale": self.scale_}, {"mean": self.mean_}
@@ -192,3 +184,9 @@ def _check_finite(X: Array, *, first_row: int) -> None:
         f"Image {first_row + row}, pixel {tuple(pixel)} is {X[(row, *pixel)]}: fill missing and infinite "
         "values first."
     )
+
+
+def upsample(mask: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+    """A mask over patches repeated over their pixels: (n, patches) -> (n, 1, h, w), section 4.3."""
+    plane = mask.reshape(-1, 1, grid[0], grid[1])
+    return plane.repeat_interleave(size, dim=2).repeat_interleave(size, dim=3)

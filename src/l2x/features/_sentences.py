@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +11,6 @@ from torch import Tensor
 from l2x._base.arrays import is_whole
 from l2x.errors import InputError, require
 from l2x.features._texts import PAD, TextView, Tokens, without_tags
-from l2x.learning import RECIPES, Networks, Recipes, SentencePredictor, sentence_selector
 
 
 @dataclass(eq=False, repr=False)
@@ -42,7 +40,6 @@ class Sentences(TextView):
     [['Mr. Bean is in it!', 'A good film.']]
     """
 
-    recipes: ClassVar[Recipes] = RECIPES
     unit: ClassVar[str] = "sentence"
 
     length: int = 15
@@ -53,13 +50,6 @@ class Sentences(TextView):
 
     def selectable(self, x: Tensor) -> Tensor:
         return (x != PAD).any(dim=2)
-
-    def networks(self, outputs: int) -> Networks:
-        words, options = len(self.vocabulary_), self._embedding_options()
-        return Networks(
-            partial(sentence_selector, words, outputs, **options),
-            partial(SentencePredictor, words, outputs, **options),
-        )
 
     def _tokens(self, texts: list[str]) -> Tokens:
         segment = require("sentencex", extra="text").segment

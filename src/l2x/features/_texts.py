@@ -19,10 +19,9 @@ from l2x._base.arrays import Array, batches, is_whole
 from l2x.errors import InputError, require
 from l2x.features._frames import named_twice
 from l2x.features._view import View
-from l2x.learning import PAD
 
 # Ids of the vocabulary's first two entries: padding, and every word that is not in it.
-UNKNOWN = PAD + 1
+PAD, UNKNOWN = 0, 1
 SPECIAL = ("[PAD]", "[UNK]")
 # Letters and digits, with apostrophes inside: "don't" is one word.
 WORD = r"\w+(?:['’]\w+)*"
@@ -177,6 +176,7 @@ class Texts:
 class TextView(View):
     """Raw strings in; ids of words for the networks; pieces of the original text out."""
 
+    rows_at_once: ClassVar[int] = 512
     unit: ClassVar[str]
     _in_weights: ClassVar[tuple[str, ...]] = ("vectors",)  # where they have learned more
 
@@ -212,7 +212,7 @@ class TextView(View):
         self.names_ = [f"{self.unit} {i + 1}" for i in range(self.length)]
         return self
 
-    def _embedding_options(self) -> dict[str, Any]:
+    def embedding_options(self) -> dict[str, Any]:
         """What networks have to know of pretrained vectors. A view that was restored has none: the networks'
         weights are restored too, and came from them."""
         options: dict[str, Any] = {} if self.width_ is None else {"width": self.width_}
@@ -269,7 +269,7 @@ class TextView(View):
     def names_in(self, X: Any, indices: Array) -> Array:
         X = self.check(X)
         names = np.empty(indices.shape, dtype=object)
-        for rows in batches(len(X), self.recipes.rows_at_once):
+        for rows in batches(len(X), self.rows_at_once):
             some = X[rows]
             spans = np.take_along_axis(some.tokens.spans, indices[rows][..., None], axis=1).tolist()
             for row, text, positions in zip(range(rows.start, rows.stop), some.texts, spans, strict=True):

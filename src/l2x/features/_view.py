@@ -20,7 +20,6 @@ from torch import Tensor
 from l2x._base.arrays import Array, is_whole
 from l2x._base.registry import Registered
 from l2x.errors import InputError
-from l2x.learning import Networks, Recipes
 
 
 class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
@@ -32,7 +31,8 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     names_: list[str]
-    recipes: ClassVar[Recipes] = Recipes()
+    # Inputs that are encoded, explained or queried at a time, so that memory does not grow with their number.
+    rows_at_once: ClassVar[int] = 8192
     _in_weights: ClassVar[tuple[str, ...]] = ()  # options that are part of the networks' weights
 
     @property
@@ -84,10 +84,6 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
         """What the features (n, k) are called in each input, such as the words of a text; None where they
         have the same names in all."""
         return None
-
-    @abstractmethod
-    def networks(self, outputs: int) -> Networks:
-        """Builders of the selector and the predictor for this fitted view."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from l2x.errors import InputError
 from l2x.features._texts import PAD, UNKNOWN, TextView, Tokens, without_tags
-from l2x.learning import RECIPES, Networks, Recipes, WordPredictor, word_selector
 
 # scikit-learn's stop words; but negations turn what they stand beside, and may well decide.
 FILLER = ENGLISH_STOP_WORDS - {"no", "not"}
@@ -56,7 +54,6 @@ class Words(TextView):
     ['Good my']
     """
 
-    recipes: ClassVar[Recipes] = RECIPES
     unit: ClassVar[str] = "word"
 
     length: int = 400
@@ -83,13 +80,6 @@ class Words(TextView):
         listed = isinstance(words, Sequence) and all(isinstance(word, str) for word in words)
         if words not in (None, "english") and (isinstance(words, str) or not listed):
             raise InputError(f"stop_words is {words!r}; choose 'english', or give a list of words.")
-
-    def networks(self, outputs: int) -> Networks:
-        words, options = len(self.vocabulary_), self._embedding_options()
-        return Networks(
-            partial(word_selector, words, outputs, **options),
-            partial(WordPredictor, words, outputs, **options),
-        )
 
     def _tokens(self, texts: list[str]) -> Tokens:
         ids = np.full((len(texts), self.length), PAD, dtype=np.int32)

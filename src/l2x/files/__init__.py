@@ -1,7 +1,8 @@
 """Rows and predictions on disk: tables, journals, labelling."""
 
+from l2x.files import _tables, _writing
 from l2x.files._journal import Journal
-from l2x.files._labelling import label_blocks, label_rows, share_of
+from l2x.files._labelling import label, label_blocks, label_rows, share_of
 from l2x.files._predictions import (
     Answered,
     Answers,
@@ -31,11 +32,14 @@ __all__ = [
     "Journal",
     "Origin",
     "Table",
+    "_tables",
+    "_writing",
     "answer_batch",
     "check_answers_path",
     "equal_batches",
     "format_of",
     "known_columns",
+    "label",
     "label_blocks",
     "label_rows",
     "opened",

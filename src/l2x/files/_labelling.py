@@ -90,10 +90,10 @@ def label_rows(
         view, columns = _reading(table, black_box, drop, column)
         check_writable(path, inputs={"X": table.path})
         blocks, share = table_blocks(table, view, columns), table.share_read
-        most, asked = view.recipes.rows_at_once, list(columns)
+        most, asked = view.rows_at_once, list(columns)
     else:
         check_writable(path)
-        most, asked = Columns.recipes.rows_at_once, []
+        most, asked = Columns.rows_at_once, []
         blocks, share = _blocks(X, most), share_of(len(X))
     return label_blocks(
         black_box, blocks, path, most=most, share=share, columns=asked, processes=processes, progress=progress

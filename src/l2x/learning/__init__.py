@@ -1,5 +1,6 @@
 """Section 3 of the paper: surrogate, objectives, samplers, training, self-check."""
 
+from l2x.learning import _sizes, _surrogate, objectives, samplers
 from l2x.learning._agreement import (
     LEVEL,
     Bootstrap,
@@ -34,41 +35,29 @@ from l2x.learning._self_check import SelfCheck, self_check
 from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, seen_by_q, sizes_of
 from l2x.learning._surrogate import Conditional, ConditionalModel, FittedQ, NetworkQ, Q
 from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, pick_device
-from l2x.learning.networks._columns import RECIPES, ColumnPredictor, ColumnSelector, perceptron
-from l2x.learning.networks._patches import RECIPES, PatchPredictor, PatchSelector, channels_last, upsample
+from l2x.learning.networks._columns import ColumnSelector, perceptron
+from l2x.learning.networks._patches import channels_last
 from l2x.learning.networks._recipes import (
     Answer,
-    Networks,
     Options,
     ReadsFirst,
     Recipe,
-    Recipes,
     in_chunks,
+    networks_of,
     plan_in_small_batches,
+    recipes_of,
 )
-from l2x.learning.networks._sentences import RECIPES, SentenceEncoder, SentencePredictor, sentence_selector
-from l2x.learning.networks._words import (
-    PAD,
-    RECIPES,
-    WindowConvolution,
-    Windows,
-    WordEmbedding,
-    WordPredictor,
-    weighted_mean,
-    word_selector,
-)
+from l2x.learning.networks._sentences import SentenceEncoder
+from l2x.learning.networks._words import WindowConvolution, Windows, WordEmbedding, weighted_mean
 from l2x.learning.objectives import Ingredients, Model, Value, as_value, check_compatible
 from l2x.learning.samplers import ConcreteMax, PlackettLuce, Sampler
 
 __all__ = [
     "LEVEL",
-    "PAD",
-    "RECIPES",
     "TOO_FEW",
     "Answer",
     "Bootstrap",
     "Categorical",
-    "ColumnPredictor",
     "ColumnSelector",
     "ConcreteMax",
     "Conditional",
@@ -80,23 +69,18 @@ __all__ = [
     "Likelihood",
     "Model",
     "NetworkQ",
-    "Networks",
     "Options",
-    "PatchPredictor",
-    "PatchSelector",
     "Phase",
     "PlackettLuce",
     "Q",
     "ReadsFirst",
     "Recipe",
-    "Recipes",
     "RemovalTest",
     "Rows",
     "Run",
     "Sampler",
     "SelfCheck",
     "SentenceEncoder",
-    "SentencePredictor",
     "Sizes",
     "TrainingPlan",
     "TrainingRows",
@@ -104,7 +88,8 @@ __all__ = [
     "WindowConvolution",
     "Windows",
     "WordEmbedding",
-    "WordPredictor",
+    "_sizes",
+    "_surrogate",
     "agreement",
     "as_value",
     "ask",
@@ -124,6 +109,8 @@ __all__ = [
     "likelihood_of",
     "losses",
     "masked_answers",
+    "networks_of",
+    "objectives",
     "only_selectable",
     "perceptron",
     "pick_device",
@@ -133,15 +120,14 @@ __all__ = [
     "prepare",
     "random_selections",
     "reading",
+    "recipes_of",
     "removal_test",
     "same_class",
+    "samplers",
     "scored",
     "seen_by_q",
     "self_check",
-    "sentence_selector",
     "sizes_of",
     "split",
-    "upsample",
     "weighted_mean",
-    "word_selector",
 ]

@@ -316,7 +316,7 @@ def masked_answers(black_box: BlackBox, view: View, X: Any, mask: Array) -> Arra
     rng = np.random.default_rng(0)
     parts = [
         black_box(view.for_model(view.take(X, rows), mask[rows], rng=rng))
-        for rows in batches(len(X), view.recipes.rows_at_once)
+        for rows in batches(len(X), view.rows_at_once)
     ]
     return np.concatenate(parts)
 

@@ -88,7 +88,7 @@ def ask(
     """
     if not len(X):
         raise InputError("There are no rows to ask the model about.")
-    most = view.recipes.rows_at_once
+    most = view.rows_at_once
     parts: list[tuple[Part, Array]] = []
     if answered is not None:
         answered = answered.of_these(row_checksums(X))
@@ -248,7 +248,7 @@ def prepare(
     task_known = black_box.task is not None
     before, started = black_box.rows, time.perf_counter()
     if journal is not None and responses is None:
-        most = view.recipes.rows_at_once
+        most = view.rows_at_once
         blocks = view_blocks(view, X, most)
         label_blocks(
             black_box, blocks, journal, most=most, share=share_of(len(X)), progress=run.plan.progress

@@ -20,7 +20,7 @@ def input_scores(
 ) -> tuple[Array, Counter[str]]:
     """(n, d) scores of inputs that the view has checked, -inf for what may not be selected; and per column
     how many rows hold a category that the training rows did not have."""
-    most = view.recipes.rows_at_once
+    most = view.rows_at_once
     counts: Counter[str] = Counter()
     with torch.inference_mode():
         forward, device = _forward(selector)

@@ -336,7 +336,7 @@ class FittedQ:
 
     def _encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
         """Checked inputs as the networks read them, some at a time, and which these are."""
-        for part in batches(len(X), self.view.recipes.rows_at_once):
+        for part in batches(len(X), self.view.rows_at_once):
             raw = self.view.take(X, part)
             x = self.view.encode(raw, first_row=part.start).to(self.q.device)
             yield part, Rows(self.view, raw, x, target=x)

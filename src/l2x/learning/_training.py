@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from l2x._base.arrays import is_whole
 from l2x._base.progress import progress_bar
 from l2x.errors import InputError, TrainingError
+from l2x.learning.networks._recipes import recipes_of
 
 History = list[dict[str, Any]]
 
@@ -149,7 +150,7 @@ class TrainingPlan:
         >>> TrainingPlan.quick(l2x.Words()).value.batch_size
         128
         """
-        plan = cls() if features is None else features.recipes.ours.plan
+        plan = cls() if features is None else recipes_of(features).ours.plan
         shorter = plan.with_steps(
             value=max(1, plan.value.steps // 8), selector=max(1, plan.selector.steps // 2)
         )

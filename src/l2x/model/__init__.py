@@ -1,5 +1,6 @@
 """The model being explained, and everything about querying it."""
 
+from l2x.model import _endpoint
 from l2x.model._black_box import SUM_TOLERANCE, BlackBox, Task, as_black_box, evaluating, numbers_of
 from l2x.model._budget import (
     Memory,
@@ -20,6 +21,7 @@ __all__ = [
     "Memory",
     "Part",
     "Task",
+    "_endpoint",
     "announce",
     "as_black_box",
     "ask_about",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from l2x.learning import recipes_of
+
 if TYPE_CHECKING:
     from l2x.features import View
     from l2x.learning import TrainingPlan
@@ -17,7 +19,7 @@ def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool
     from l2x.learning import TrainingPlan
 
     view = view or Columns()
-    recipe = view.recipes.paper if paper else view.recipes.ours
+    recipe = recipes_of(view).paper if paper else recipes_of(view).ours
     plan = replace(recipe.plan, progress=progress)
     if not quick:
         return plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,9 +12,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from l2x.features import WIDE, ByInput, MaskedTable, TableInput
+from l2x.features import WIDE, ByInput, Columns, MaskedTable, TableInput
 from l2x.learning._training import TrainingPlan
-from l2x.learning.networks._recipes import InitialWeights, ReadsSelected, Recipe, Recipes, initialise
+from l2x.learning.networks._recipes import (
+    InitialWeights,
+    Networks,
+    ReadsSelected,
+    Recipe,
+    Recipes,
+    initialise,
+    register,
+)
 
 ACTIVATIONS = {"relu": nn.ReLU, "selu": nn.SELU, "silu": nn.SiLU}
 
@@ -29,7 +38,6 @@ LETTER = Recipe(
     selector={"hidden": (200, 200), "activation": "relu", "prior": False},
     predictor={"hidden": (200, 200, 200), "activation": "relu"},
 )
-RECIPES = Recipes(paper=PAPER, letter=LETTER)
 
 
 def perceptron(sizes: Sequence[int], activation: str, *, normalise: bool = False) -> nn.Sequential:
@@ -174,3 +182,13 @@ class ColumnPredictor(ReadsSelected):
         assert isinstance(first, nn.Linear)
         logits = nn.Sequential(*others)(self.table.first_layer(first, x, mask, sees_mask=self.sees_mask))
         return logits
+
+
+def _networks(view: Columns, outputs: int) -> Networks:
+    return Networks(
+        partial(ColumnSelector, view.d, columns=len(view.column_names_), inputs=view.inputs_),
+        partial(ColumnPredictor, view.d, outputs, width=view.masked_.width, table=view.masked_),
+    )
+
+
+register(Columns, Recipes(_networks, paper=PAPER, letter=LETTER))

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from l2x.features import Patches, upsample
 from l2x.learning.networks._columns import ACTIVATIONS
-from l2x.learning.networks._recipes import Recipe, Recipes, in_chunks, paper_plan, plan_in_small_batches
+from l2x.learning.networks._recipes import (
+    Networks,
+    Recipe,
+    Recipes,
+    in_chunks,
+    paper_plan,
+    plan_in_small_batches,
+    register,
+)
 from l2x.learning.samplers import PlackettLuce
 
 # Measured on MNIST (l2x_experiments/mnist.py): many patches are nearly as good as each other, and eight
@@ -30,7 +40,6 @@ LETTER = Recipe(
     selector={"filters": (8, 16), "head": "conv"},
     predictor={"filters": (8, 16)},
 )
-RECIPES = Recipes(OURS, PAPER, LETTER, queries=1 << 19)
 
 
 class PatchSelector(nn.Module):
@@ -155,7 +164,9 @@ def channels_last(network: nn.Module) -> None:
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def upsample(mask: Tensor, grid: tuple[int, int], size: int) -> Tensor:
-    """A mask over patches repeated over their pixels: (n, patches) -> (n, 1, h, w), section 4.3."""
-    plane = mask.reshape(-1, 1, grid[0], grid[1])
-    return plane.repeat_interleave(size, dim=2).repeat_interleave(size, dim=3)
+def _networks(view: Patches, outputs: int) -> Networks:
+    shape = (view.channels, view.size, view.grid_)
+    return Networks(partial(PatchSelector, *shape), partial(PatchPredictor, *shape, outputs))
+
+
+register(Patches, Recipes(_networks, OURS, PAPER, LETTER, queries=1 << 19))

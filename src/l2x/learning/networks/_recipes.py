@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from l2x._base.arrays import batches
+from l2x.errors import InputError
+from l2x.features import View
 from l2x.learning._training import Phase, TrainingPlan
 from l2x.learning.samplers import Sampler
 
@@ -55,17 +57,44 @@ class Recipes:
     paper : as its authors ran it, which reaches their figures; each deviation from the text has its reason in
         docs/reproduce.md
     letter : as the text has it
-    rows_at_once : inputs that are encoded, explained or asked at a time, so that memory does not grow with
-        their number
+    networks : builders of the two networks for a fitted view and a number of outputs
     queries : masked rows that the model is queried for by default, at most. A number, and not a time: what is
         learned must not depend on how busy the machine is
     """
 
+    networks: Callable[[Any, int], Networks]
     ours: Recipe = field(default_factory=Recipe)
     paper: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper()))
     letter: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper(to_the_letter=True)))
-    rows_at_once: int = 8192
     queries: int = 1 << 20
+
+
+_REGISTERED: dict[type[View], Recipes] = {}
+
+
+def register(view: type[View], recipes: Recipes) -> None:
+    """Say how explainers of inputs that this class of views reads are built and trained.
+
+    Subclasses share the recipes of their base unless they are registered themselves.
+    """
+    _REGISTERED[view] = recipes
+
+
+def recipes_of(view: View | type[View]) -> Recipes:
+    """Return the recipes of a view, or an InputError that names the missing registration."""
+    kind = view if isinstance(view, type) else type(view)
+    for base in kind.__mro__:
+        if base in _REGISTERED:
+            return _REGISTERED[base]
+    raise InputError(
+        f"No networks are registered for {kind.__name__}; call "
+        f"l2x.learning.register({kind.__name__}, l2x.learning.Recipes(networks=...)) once."
+    )
+
+
+def networks_of(view: View, outputs: int) -> Networks:
+    """Return the builders of the selector and the predictor for a fitted view."""
+    return recipes_of(view).networks(view, outputs)
 
 
 def plan_in_small_batches(*, value: int, selector: int, rate: float = 3e-3) -> TrainingPlan:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from l2x.features import PAD, Sentences
 from l2x.learning.networks._recipes import (
     InitialWeights,
+    Networks,
     ReadsFirst,
     Recipe,
     Recipes,
@@ -16,8 +19,9 @@ from l2x.learning.networks._recipes import (
     initialise,
     paper_plan,
     plan_in_small_batches,
+    register,
 )
-from l2x.learning.networks._words import PAD, WindowConvolution, WordEmbedding, refuse_told, weighted_mean
+from l2x.learning.networks._words import WindowConvolution, WordEmbedding, refuse_told, weighted_mean
 from l2x.learning.samplers import ConcreteMax
 
 OURS = Recipe(plan_in_small_batches(value=1200, selector=200), answer="class")
@@ -35,7 +39,6 @@ LETTER = Recipe(
     selector={"paper": True},
     predictor={"hidden": 0, "gain": 1.0},
 )
-RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512, queries=1 << 16)
 
 
 class SentenceEncoder(nn.Module):
@@ -193,3 +196,14 @@ class PaperSentenceSelector(nn.Module):
         around = self.convolutions(self.encoder(ids).transpose(1, 2))
         scores: Tensor = self.dense(around.transpose(1, 2))
         return scores[:, :, 0]
+
+
+def _networks(view: Sentences, outputs: int) -> Networks:
+    words, options = len(view.vocabulary_), view.embedding_options()
+    return Networks(
+        partial(sentence_selector, words, outputs, **options),
+        partial(SentencePredictor, words, outputs, **options),
+    )
+
+
+register(Sentences, Recipes(_networks, OURS, PAPER, LETTER, queries=1 << 16))

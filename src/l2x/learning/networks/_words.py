@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from l2x.errors import InputError
+from l2x.features import PAD, Words
 from l2x.learning.networks._recipes import (
     InitialWeights,
+    Networks,
     ReadsFirst,
     Recipe,
     Recipes,
@@ -18,12 +21,12 @@ from l2x.learning.networks._recipes import (
     initialise,
     paper_plan,
     plan_in_small_batches,
+    register,
 )
 from l2x.learning.samplers import ConcreteMax, Evidence
 
 Pooling = Literal["window", "average", "both"]
 
-PAD = 0  # the id of padding
 # What a place further on costs: of the same word twice the first is preferred, whatever rounding says.
 EARLIER = 1e-5
 
@@ -42,7 +45,6 @@ LETTER = Recipe(
     selector={"paper": True},
     predictor={"pooling": "average", "gain": 1.0},
 )
-RECIPES = Recipes(OURS, PAPER, LETTER, rows_at_once=512, queries=1 << 16)
 
 
 class WordEmbedding(nn.Module):
@@ -343,3 +345,13 @@ class PaperWordSelector(nn.Module):
         joined = layer(self.joined, torch.cat([around, whole[rows].T * live]))
         scores = self.score(self.dropout(joined)[None]).flatten() * live
         return torch.zeros(spaced.shape, device=ids.device).masked_scatter(kept, scores)[:, :-1]
+
+
+def _networks(view: Words, outputs: int) -> Networks:
+    words, options = len(view.vocabulary_), view.embedding_options()
+    return Networks(
+        partial(word_selector, words, outputs, **options), partial(WordPredictor, words, outputs, **options)
+    )
+
+
+register(Words, Recipes(_networks, OURS, PAPER, LETTER, queries=1 << 16))
