@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.model._budget import REMOTE, Memory, announce, check_enough, checked_queries, default_queries, rows_within, without_reserve
+from l2x.model._budget import (
+    REMOTE,
+    Memory,
+    announce,
+    check_enough,
+    checked_queries,
+    default_queries,
+    rows_within,
+    without_reserve,
+)
 
 
 @settings(max_examples=50, deadline=None)

@@ -12,9 +12,9 @@ from toy_models import one_column
 
 import l2x
 from l2x.learning import _surrogate as conditional
-from l2x.learning._surrogate import ConditionalModel, FittedQ, MixedQ, ModelQ, NetworkQ
-from l2x.learning._rows import Rows
 from l2x.learning._likelihood import Categorical
+from l2x.learning._rows import Rows
+from l2x.learning._surrogate import ConditionalModel, FittedQ, MixedQ, ModelQ, NetworkQ
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 VIEW = l2x.Columns().fit(X)

@@ -16,11 +16,19 @@ from sklearn.pipeline import make_pipeline
 from toy_models import one_column
 
 import l2x
-from l2x.model._black_box import as_black_box
-from l2x.learning._rows import Rows, ask, check_known_columns, checked_responses, likelihood_of, prepare, split
 from l2x.learning._likelihood import Categorical, Gaussian
-from l2x.learning.networks._recipes import Recipes
+from l2x.learning._rows import (
+    Rows,
+    ask,
+    check_known_columns,
+    checked_responses,
+    likelihood_of,
+    prepare,
+    split,
+)
 from l2x.learning._training import Run
+from l2x.learning.networks._recipes import Recipes
+from l2x.model._black_box import as_black_box
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 VIEW = l2x.Columns().fit(X)

@@ -11,12 +11,12 @@ from torch import nn
 from toy_models import one_column
 
 import l2x
-from l2x.learning._surrogate import NetworkQ
-from l2x.learning._rows import Rows, prepare
 from l2x.learning._phases import _subsets, fit_reader, fit_selector, fit_surrogate, random_masks
+from l2x.learning._rows import Rows, prepare
+from l2x.learning._surrogate import NetworkQ
+from l2x.learning._training import Phase, Run
 from l2x.learning.networks._recipes import ReadsFirst
 from l2x.learning.samplers import PlackettLuce
-from l2x.learning._training import Phase, Run
 
 PLAN = l2x.TrainingPlan(Phase(30, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)
 

@@ -10,8 +10,7 @@ import pytest
 
 import l2x
 from l2x.errors import ArtifactError
-from l2x.learning._sizes import header_of, restored, tensors_of
-from l2x.learning._sizes import Sizes
+from l2x.learning._sizes import Sizes, header_of, restored, tensors_of
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import l2x
-from l2x.learning.networks._columns import ColumnSelector
 from l2x.learning._selection import input_scores
+from l2x.learning.networks._columns import ColumnSelector
 
 
 @pytest.fixture

@@ -181,8 +181,8 @@ def test_answers_may_be_logits_as_the_models_are() -> None:
 
 def test_a_streamed_model_reads_frames_as_in_fit(tmp_path: Path) -> None:
     """Also where it picks columns by a list of names, which a pyarrow table does not know."""
-    from l2x.files._tables import Table
     from l2x.export._stream import BatchExplainer, explain_table
+    from l2x.files._tables import Table
 
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
     frame.to_parquet(tmp_path / "rows.parquet")

@@ -12,9 +12,9 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x.learning._surrogate import MixedQ, ModelQ, NetworkQ, Q
-from l2x.learning._rows import Rows
 from l2x.learning._likelihood import Categorical
+from l2x.learning._rows import Rows
+from l2x.learning._surrogate import MixedQ, ModelQ, NetworkQ, Q
 from l2x.learning._training import Phase
 from l2x.learning.objectives import Both, Ingredients, Joint, Surrogate, Value, as_value, check_compatible
 

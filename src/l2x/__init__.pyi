@@ -5,10 +5,10 @@ from . import datasets as datasets
 from . import errors as errors
 from . import evaluation as evaluation
 from ._version import __version__ as __version__
+from .baselines import oracle as oracle
 from .errors import L2XError as L2XError
 from .evaluation import choose_k as choose_k
 from .evaluation import compare as compare
-from .evaluation import oracle as oracle
 from .evaluation import report_card as report_card
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from functools import partial
@@ -20,10 +19,10 @@ from torch import Tensor, nn
 
 from l2x._base.arrays import Array
 from l2x._base.progress import say
-from l2x.errors import BlackBoxError, InputError, NotFittedError, some
+from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features import Columns, View, checked_k, draws_replacements
-from l2x.files import Answered, Table, read_answers, read_training_rows
+from l2x.files import Table, read_answers, read_training_rows
 from l2x.learning import (
     TOO_FEW,
     Answer,
@@ -44,7 +43,6 @@ from l2x.learning import (
     TrainingRows,
     Value,
     as_value,
-    ask,
     check_compatible,
     checked_answers,
     fit_reader,
@@ -66,6 +64,7 @@ from l2x.model import (
     check_enough,
     checked_queries,
     default_queries,
+    query,
     rows_within,
     without_reserve,
 )
@@ -239,35 +238,33 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             queries = default_queries(recipes_of(view).queries, black_box.predict, brought=brought)
         if not isinstance(queries, timedelta):
             check_enough(queries, run.plan.selector.steps, subsets)
-        with self._unfinished() as unfinished:
-            data = prepare(
-                black_box, view, X, responses,
-                k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
-                timed=isinstance(queries, timedelta),
-                journal=None if journal is None else Path(journal), answered=unfinished.answered,
+        data = prepare(
+            black_box, view, X, responses,
+            k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
+            timed=isinstance(queries, timedelta),
+            journal=None if journal is None else Path(journal),
+        )  # fmt: skip
+        with run.seeded():
+            selector = self._build_selector(data.view, data.likelihood).to(run.device)
+            limit = rows_within(queries, data.seconds_per_row)
+            usable = without_reserve(limit) if self.queries is None else limit
+            calls = _calls(selector, run.plan)
+            check_enough(usable, calls, subsets)
+            if value.asks_model:
+                wanted = calls * run.plan.selector.batch_size * sampler.subsets_of(view.d)
+                announce(min(usable, wanted), data.seconds_per_row, visible=run.plan.progress)
+            memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
+            q = self._build_q(
+                data.view, data.likelihood, black_box, run.device,
+                memory=memory, questions_per_call=usable / calls,
             )  # fmt: skip
-            unfinished.data = data if responses is None else None
-            with run.seeded():
-                selector = self._build_selector(data.view, data.likelihood).to(run.device)
-                limit = rows_within(queries, data.seconds_per_row)
-                usable = without_reserve(limit) if self.queries is None else limit
-                calls = _calls(selector, run.plan)
-                check_enough(usable, calls, subsets)
-                if value.asks_model:
-                    wanted = calls * run.plan.selector.batch_size * sampler.subsets_of(view.d)
-                    announce(min(usable, wanted), data.seconds_per_row, visible=run.plan.progress)
-                memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
-                q = self._build_q(
-                    data.view, data.likelihood, black_box, run.device,
-                    memory=memory, questions_per_call=usable / calls,
-                )  # fmt: skip
-                value.fit(q, data, run)
-                if value.fixed:
-                    fit_reader(selector, q, data, run)
-                finished = fit_selector(
-                    selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
-                )
-            sizes = sizes_of(selector, q, data, sees_answer=self.sees_answer)
+            value.fit(q, data, run)
+            if value.fixed:
+                fit_reader(selector, q, data, run)
+            finished = fit_selector(
+                selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
+            )
+        sizes = sizes_of(selector, q, data, sees_answer=self.sees_answer)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         self._keep(data, selector, q, run)
@@ -275,20 +272,6 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check(X, data, limit, run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
-
-    @contextmanager
-    def _unfinished(self) -> Iterator[Unfinished]:
-        """What the same model had answered when an earlier `fit` failed or was interrupted; kept if that
-        happens again, also where the model fails only when it is asked about masked rows."""
-        model, answered = getattr(self, "_failed", (None, None))
-        attempt = Unfinished(answered if model is self.model else None)
-        try:
-            yield attempt
-        except (BlackBoxError, KeyboardInterrupt) as stop:
-            labelled = attempt.data and attempt.data.answered
-            self._failed = (self.model, labelled or getattr(stop, "answered", None))
-            raise
-        self._failed = (None, None)
 
     def _check(self, X: Any, data: TrainingRows, limit: int, progress: bool) -> None:
         """Look at what was learned, say it in a line, and warn where it is not good. What the model was asked
@@ -387,7 +370,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif not len(X):
             answers = np.zeros((0, likelihood.outputs))
         elif self.model is not None:
-            answers = ask(self._black_box(), self.features_, X, progress=False)
+            answers = query(self._black_box(), self.features_, X)
         else:
             raise InputError(
                 "This explainer reads the model's answers beside the inputs: pass them, "
@@ -525,15 +508,6 @@ def checked_answer(answer: Any) -> Answer:
         raise InputError(f"answer is {answer!r}; choose 'distribution' or 'class'.")
     chosen: Answer = answer
     return chosen
-
-
-@dataclass
-class Unfinished:
-    """A fit under way: what an earlier attempt had been answered; once the model has labelled all rows, what
-    training starts from."""
-
-    answered: Answered | None
-    data: TrainingRows | None = None
 
 
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:

@@ -1,7 +1,7 @@
 """Section 4.2's human evaluation, with stand-ins for the humans: what do readers see in the selections?
 
-A study (l2x.apps.study) of the first test reviews, with the selections that the IMDB experiments kept. The readers
-are a sentiment lexicon's, marked as simulated; nobody was asked.
+A study (l2x.apps.study) of the first test reviews, with the selections that the IMDB experiments kept. The
+readers are a sentiment lexicon's, marked as simulated; nobody was asked.
 """
 
 from __future__ import annotations

@@ -28,13 +28,12 @@ from l2x.learning import (
     Bootstrap,
     SelfCheck,
     TrainingPlan,
-    ask,
     masked_answers,
     plan_in_small_batches,
     random_selections,
     same_class,
 )
-from l2x.model import BlackBox, as_black_box
+from l2x.model import BlackBox, as_black_box, query
 from l2x_experiments.machine import measured_here
 from l2x_experiments.records import Record
 from l2x_experiments.runner import Experiment, Job
@@ -133,7 +132,7 @@ def measure(problem: Problem, model: Any, train: Any, truth: Truth, method: str,
         selector = dict(problem.random_weights)
         explainer.set_params(value="model", training=one_step(plan(budget)), selector=selector)
     elif method == OUT_OF_ORDER:
-        answers = ask(truth.black_box, truth.view, truth.view.check(train), progress=False)
+        answers = query(truth.black_box, truth.view, truth.view.check(train))
         responses = np.random.default_rng(truth.split).permutation(answers)
         explainer.set_params(training=plan(QUICK))  # there is nothing to learn
     with warnings.catch_warnings(record=True):
@@ -186,7 +185,7 @@ class Truth:
 
     @cached_property
     def _answers(self) -> Array:
-        return ask(self.black_box, self.view, self._checked, progress=False)
+        return query(self.black_box, self.view, self._checked)
 
     @cached_property
     def _chance(self) -> Array:

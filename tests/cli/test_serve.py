@@ -10,8 +10,8 @@ import pytest
 from command_line import Folder
 
 from l2x.apps.cli._serve import make_app, model_of_each
-from l2x.errors import InputError
 from l2x.apps.serve._settings import Settings
+from l2x.errors import InputError
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import l2x
-from l2x.features._texts import PAD, SPECIAL, UNKNOWN, checked_vocabulary, learn_vocabulary, without_tags, word_tokenizer
+from l2x.features._texts import (
+    PAD,
+    SPECIAL,
+    UNKNOWN,
+    checked_vocabulary,
+    learn_vocabulary,
+    without_tags,
+    word_tokenizer,
+)
 
 TEXTS = ["The cat, the dog.", "Don't! The cat's 2nd film"]
 

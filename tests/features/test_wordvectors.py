@@ -12,10 +12,9 @@ from safetensors.numpy import load_file
 from sklearn.base import clone
 
 import l2x
-from l2x.features._texts import TextView
-from l2x.features._texts import vectors_of
-from l2x.learning.networks._words import WordEmbedding
+from l2x.features._texts import TextView, vectors_of
 from l2x.learning._training import Phase
+from l2x.learning.networks._words import WordEmbedding
 
 WORDS = ["good", "film", "zebra"]
 ARRAY = np.arange(9, dtype=float).reshape(3, 3)

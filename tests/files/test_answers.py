@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from toy_models import one_column
 
 import l2x
-from l2x.files._predictions import Answered, answer_batch, equal_batches, read_answers, values_of
-from l2x.files._predictions import row_checksums
+from l2x.files._predictions import (
+    Answered,
+    answer_batch,
+    equal_batches,
+    read_answers,
+    row_checksums,
+    values_of,
+)
 from l2x.files._tables import sample_rows
 
 X = np.random.default_rng(0).normal(size=(300, 3))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from l2x.errors import InputError, WriteError
 from l2x._base.atomic import check_writable, replacing, write_atomically
+from l2x.errors import InputError, WriteError
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:

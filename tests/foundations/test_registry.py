@@ -8,8 +8,8 @@ import pytest
 
 import l2x
 import l2x.features
-from l2x.errors import ArtifactError
 from l2x._base.registry import Registered
+from l2x.errors import ArtifactError
 
 
 class Shape(Registered, ABC):

@@ -9,8 +9,8 @@ import pytest
 from toy_models import one_column
 
 from l2x.baselines._table import METHODS
-from l2x.model._black_box import as_black_box
 from l2x.features._columns import Columns
+from l2x.model._black_box import as_black_box
 from l2x_experiments import adult, comparison, honesty, synthetic
 from l2x_experiments.contenders import CONTENDERS, LABELS, labels, learned
 from l2x_experiments.records import Records

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from toy_models import one_column
 
 import l2x
+from l2x.files._predictions import Answered, answer_batch, row_checksums
 from l2x.model._black_box import BlackBox
-from l2x.files._predictions import Answered, answer_batch
-from l2x.files._predictions import row_checksums
 from l2x.model._querying import Part, ask_about
 
 X = np.random.default_rng(0).normal(size=(100, 3))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from l2x.learning.networks import _columns as columns, _patches as patches, _sentences as sentences, _words as words
+from l2x.learning._training import TrainingPlan
+from l2x.learning.networks import _columns as columns
+from l2x.learning.networks import _patches as patches
+from l2x.learning.networks import _sentences as sentences
+from l2x.learning.networks import _words as words
 from l2x.learning.networks._patches import PatchPredictor, PatchSelector
 from l2x.learning.networks._recipes import Recipe, Recipes
 from l2x.learning.samplers import ConcreteMax
-from l2x.learning._training import TrainingPlan
 
 RECIPES: dict[str, Recipes] = {
     module.__name__.rpartition(".")[2]: module.RECIPES for module in (columns, patches, sentences, words)

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import l2x
-from l2x.learning.networks._words import EARLIER, PAD, PaperWordSelector, ToldWordSelector, WindowConvolution, WordEmbedding, WordPredictor, WordSelector, weighted_mean, word_selector
+from l2x.features import PAD
+from l2x.learning.networks._words import (
+    EARLIER,
+    PaperWordSelector,
+    ToldWordSelector,
+    WindowConvolution,
+    WordEmbedding,
+    WordPredictor,
+    WordSelector,
+    weighted_mean,
+    word_selector,
+)
 
 VOCABULARY = 12
 FEW: dict[str, Any] = {"width": 4, "hidden": 5}

@@ -13,10 +13,10 @@ import pytest
 
 import l2x
 from l2x.errors import InputError, WriteError
+from l2x.export._stream import BatchExplainer, explain_table
 from l2x.files import _writing as writing
 from l2x.files._journal import Journal
 from l2x.files._tables import Table
-from l2x.export._stream import BatchExplainer, explain_table
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 

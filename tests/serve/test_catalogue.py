@@ -16,11 +16,11 @@ from service import MODELS, Client, file_of, live, name_of
 from toy_models import one_column
 
 import l2x
-from l2x.errors import InputError
 from l2x.apps.serve._app import create_app
 from l2x.apps.serve._catalogue import Catalogue, by_name
 from l2x.apps.serve._metrics import Metrics
 from l2x.apps.serve._settings import Settings
+from l2x.errors import InputError
 
 
 def replace(target: Path, source: Path) -> None:

@@ -24,9 +24,9 @@ import pytest
 import torch
 from service import Client, check_rows, expected, file_of, rows_of
 
-from l2x.errors import InputError
 from l2x.apps.serve import _running as running
 from l2x.apps.serve._running import Dedicated, bind
+from l2x.errors import InputError
 
 KILLS = int(os.environ.get("L2X_KILLS", "2"))
 # Seconds that a start may take where many processes share a core; nothing is asserted about time.

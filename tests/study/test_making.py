@@ -11,10 +11,10 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.errors import InputError
 from l2x.apps.study._making import new
 from l2x.apps.study._results import results
 from l2x.apps.study._simulation import simulate
+from l2x.errors import InputError
 from l2x.learning._training import Phase
 
 

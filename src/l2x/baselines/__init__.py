@@ -7,6 +7,7 @@ from l2x.baselines._cheaters import ByMarginal, ByPosition, ByPrediction
 from l2x.baselines._controls import GlobalTopK, OracleExplainer, RandomK
 from l2x.baselines._gradients import LRP, DeepLift, Saliency, Taylor
 from l2x.baselines._method import Method
+from l2x.baselines._oracle import Oracle, oracle
 from l2x.baselines._parzen import Parzen
 from l2x.baselines._perturbation import KernelShap, Lime
 from l2x.baselines._search import GreedySearch
@@ -25,6 +26,7 @@ __all__ = [
     "KernelShap",
     "Lime",
     "Method",
+    "Oracle",
     "OracleExplainer",
     "Parzen",
     "RandomK",
@@ -32,4 +34,5 @@ __all__ = [
     "Taylor",
     "TreeShap",
     "method_table",
+    "oracle",
 ]

@@ -16,8 +16,8 @@ from l2x.baselines._method import Method
 from l2x.errors import NotFittedError
 from l2x.explanation import Explanation
 from l2x.features import View
-from l2x.learning import Conditional, ask
-from l2x.model import as_black_box
+from l2x.learning import Conditional
+from l2x.model import as_black_box, query
 
 
 @dataclass(eq=False, repr=False)
@@ -40,7 +40,7 @@ class ByPosition(Method):
     seed: int = 0
 
     def _scores(self, view: View, X: Any, k: int) -> Array:
-        codes = _codes(ask(as_black_box(self.model), view, X, progress=False))
+        codes = _codes(query(as_black_box(self.model), view, X))
         order = np.random.default_rng(self.seed).permutation(view.d)
         # Class c starts k features after class c - 1; the earlier in its turn, the higher the score.
         scores = np.empty((codes.max() + 1, view.d))

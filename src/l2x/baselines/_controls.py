@@ -13,8 +13,8 @@ import numpy as np
 
 from l2x._base.arrays import Array
 from l2x.baselines._method import Method
+from l2x.baselines._oracle import oracle
 from l2x.errors import NotFittedError
-from l2x.evaluation import oracle
 from l2x.explanation import Explanation
 from l2x.features import View, checked_k, fitted_view
 from l2x.learning import Conditional

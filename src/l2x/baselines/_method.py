@@ -11,8 +11,7 @@ from l2x._base.arrays import Array
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features import View, checked_k, fitted_view, selectable_units
-from l2x.learning import ask
-from l2x.model import BlackBox
+from l2x.model import BlackBox, query
 
 
 class Method(BaseEstimator):  # type: ignore[misc]
@@ -62,7 +61,7 @@ class Method(BaseEstimator):  # type: ignore[misc]
 
 def predicted_class(black_box: BlackBox, view: View, X: Any) -> Array:
     """Which of the model's answers to explain in each row, (n,): the class with the highest probability."""
-    answers = ask(black_box, view, X, progress=False)
+    answers = query(black_box, view, X)
     if black_box.task == "regression" and answers.shape[1] > 1:
         raise InputError(
             f"{black_box.name} predicts {answers.shape[1]} means at once; explain one of them at a time, "

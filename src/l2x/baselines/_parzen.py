@@ -17,8 +17,8 @@ from l2x._base.arrays import Array, batches
 from l2x.baselines._method import Method, predicted_class
 from l2x.errors import InputError, NotFittedError
 from l2x.features import View, as_tensor, fitted_view, has_distances
-from l2x.learning import ask, checked_responses, split
-from l2x.model import as_black_box
+from l2x.learning import checked_responses, split
+from l2x.model import as_black_box, query
 
 # Pairs of (row, training row) weighed at a time: some 32 MB for each of the few arrays of that size.
 PAIRS = 4_000_000
@@ -79,7 +79,7 @@ class Parzen(Method):
         kept = rng.choice(len(X), min(self.rows, len(X)), replace=False)
         some = view.take(X, kept)
         if responses is None:
-            answers = ask(black_box, view, some, progress=self.progress)
+            answers = query(black_box, view, some, progress=self.progress)
         else:
             answers = checked_responses(responses, len(X), black_box)[kept]
         x = flat(view.encode(some).numpy())

@@ -12,8 +12,7 @@ from l2x._base.progress import progress_bar
 from l2x.baselines._method import Method
 from l2x.errors import InputError
 from l2x.features import View, selectable_units
-from l2x.learning import ask
-from l2x.model import BlackBox, as_black_box
+from l2x.model import BlackBox, as_black_box, query
 
 # Inputs that the model is asked at a time.
 SEARCH_BATCH = 4096
@@ -60,7 +59,7 @@ class GreedySearch(Method):
 def _search(black_box: BlackBox, view: View, X: Any, k: int, rounds: int) -> Array:
     """(n, d): k for the feature found first in each row, and so on down; zero for those not found."""
     n, d = len(X), view.d
-    whole = ask(black_box, view, X, progress=False)
+    whole = query(black_box, view, X)
     allowed = selectable_units(view, X)
     left = np.ones((n, d), dtype=bool) if allowed is None else allowed
     scores = np.zeros((n, d))

@@ -5,11 +5,11 @@ A metric is a value per row, (n,); `Bootstrap` makes an `Estimate` of them; a `R
 
 from l2x.evaluation._card import ReportCard
 from l2x.evaluation._choose_k import SizeChoice, choose_k
+from l2x.evaluation._comparison import Comparison, compare
 from l2x.evaluation._encoding import Encoding, encode_meter
 from l2x.evaluation._information import Information, information
 from l2x.evaluation._judge import fit_judge
 from l2x.evaluation._mask_only import mask_only_accuracy
-from l2x.evaluation._oracle import Oracle, oracle
 from l2x.evaluation._random_model import random_model
 from l2x.evaluation._ranks import exact_sets, false_discovery_rate, median_rank, true_positive_rate
 from l2x.evaluation._report_card import report_card
@@ -19,16 +19,17 @@ from l2x.learning import Bootstrap, ConditionalModel, Estimate, FittedQ, posthoc
 
 __all__ = [
     "Bootstrap",
+    "Comparison",
     "ConditionalModel",
     "Encoding",
     "Estimate",
     "FittedQ",
     "Information",
-    "Oracle",
     "ReportCard",
     "SizeChoice",
     "choose_k",
     "collapse",
+    "compare",
     "encode_meter",
     "exact_sets",
     "false_discovery_rate",
@@ -38,7 +39,6 @@ __all__ = [
     "jaccard",
     "mask_only_accuracy",
     "median_rank",
-    "oracle",
     "posthoc_accuracy",
     "posthoc_r2",
     "random_model",

@@ -27,12 +27,11 @@ from l2x.learning import (
     FittedQ,
     TrainingPlan,
     agreement,
-    ask,
     checked_seed,
     masked_answers,
     removal_test,
 )
-from l2x.model import BlackBox, as_black_box
+from l2x.model import BlackBox, as_black_box, query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -218,7 +217,7 @@ class Bench:
         learn, test = whole.take(checked, order[: n // 2]), whole.take(checked, order[n // 2 :][:rows])
         view = fitted_view(features, learn)
         test = view.check(test)
-        answers = ask(black_box, view, test, progress=False)
+        answers = query(black_box, view, test)
         return cls(black_box, model, view, learn, test, answers, checked_k(view, k), seed)
 
     @property

@@ -12,11 +12,12 @@ import numpy as np
 
 from l2x._base.arrays import Array
 from l2x.errors import InputError
-from l2x.evaluation._information import BITS, log_informed, log_uninformed
+from l2x.evaluation._information import log_informed, log_uninformed
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.features import View, removals, selectable_units
 from l2x.learning import (
+    BITS,
     Bootstrap,
     Conditional,
     Estimate,

@@ -14,9 +14,7 @@ import numpy as np
 from l2x._base.arrays import Array
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.learning import Conditional
-
-BITS = 1 / np.log(2)  # in a nat
+from l2x.learning import BITS, Conditional
 
 
 @dataclass(frozen=True)

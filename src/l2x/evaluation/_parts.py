@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from l2x._base.arrays import Array
+from l2x.baselines import oracle
 from l2x.evaluation._card import Entry, Part
 from l2x.evaluation._choose_k import candidate_sizes
 from l2x.evaluation._encoding import Encoding, encode_meter
 from l2x.evaluation._evidence import Evidence
-from l2x.evaluation._information import BITS
-from l2x.evaluation._oracle import oracle
 from l2x.evaluation._ranks import exact_rows, false_discovery_rows, median_rank, true_positive_rows
 from l2x.evaluation._stability import collapse, distinct_sets, jaccard, overlap
 from l2x.evaluation._verdict import TOLERANCE, UNCHECKED, Fidelity, Verdict, fidelity_on, verdict_on
 from l2x.explanation import Explanation
 from l2x.features import jitter
-from l2x.learning import Bootstrap, Conditional, Estimate, RemovalTest, ask
+from l2x.learning import BITS, Bootstrap, Conditional, Estimate, RemovalTest
+from l2x.model import query
 
 # At most this many rows of X_train teach the probes of the encode-meter.
 PROBE_ROWS = 50_000
@@ -169,7 +169,7 @@ def _probe_rows(evidence: Evidence) -> tuple[tuple[Any, Array, Array], tuple[Any
         return learn, measure
     X = view.check(evidence.X_train)
     X = view.take(X, slice(0, min(PROBE_ROWS, len(X))))
-    answers = ask(evidence.black_box, view, X, progress=False)
+    answers = query(evidence.black_box, view, X)
     learn = X, evidence.subject.selections(evidence.subject.source, X).mask, answers
     return learn, (evidence.X_test, explanation.mask, evidence.answers)
 

@@ -15,8 +15,8 @@ from l2x.evaluation._judge import fit_judge
 from l2x.evaluation._parts import fidelity_verdict, information_curve, measured_parts
 from l2x.explanation import Explanation
 from l2x.features import fitted_view
-from l2x.learning import Conditional, FittedQ, Gaussian, TrainingPlan, ask, checked_seed, recipes_of
-from l2x.model import BlackBox, as_black_box
+from l2x.learning import Conditional, FittedQ, Gaussian, TrainingPlan, checked_seed, recipes_of
+from l2x.model import BlackBox, as_black_box, query
 
 # The judge's seed is this far from the card's: it must not be an explainer's.
 JUDGE_SEED = 1_000_003
@@ -121,7 +121,7 @@ def _evidence(
     view = fitted_view(subject.explanation.view, X_test)
     X_test = view.check(X_test)
     started = time.perf_counter()
-    answers = ask(black_box, view, X_test, progress=False)
+    answers = query(black_box, view, X_test)
     seconds = time.perf_counter() - started
     _check_outputs(subject, black_box, answers, judge)
     plan = training or recipes_of(view).ours.plan

@@ -28,9 +28,8 @@ from l2x.errors import ArtifactError, require
 from l2x.explainer import Explainer
 from l2x.export._artifact import as_bytes
 from l2x.export._onnx_inputs import Feed, GraphInputs, graph_inputs, tokenizer_json
-from l2x.features import kind_of
+from l2x.features import PAD, kind_of
 from l2x.learning import (
-    PAD,
     Gaussian,
     Likelihood,
     SentenceEncoder,

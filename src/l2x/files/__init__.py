@@ -4,7 +4,6 @@ from l2x.files import _tables, _writing
 from l2x.files._journal import Journal
 from l2x.files._labelling import label, label_blocks, label_rows, share_of
 from l2x.files._predictions import (
-    Answered,
     Answers,
     Origin,
     answer_batch,
@@ -12,7 +11,6 @@ from l2x.files._predictions import (
     equal_batches,
     read_answers,
     row_checksums,
-    values_of,
 )
 from l2x.files._tables import (
     Table,
@@ -27,7 +25,6 @@ from l2x.files._tables import (
 from l2x.files._writing import opened, standard_output, table_writer
 
 __all__ = [
-    "Answered",
     "Answers",
     "Journal",
     "Origin",
@@ -51,7 +48,6 @@ __all__ = [
     "standard_output",
     "table_writer",
     "text_column",
-    "values_of",
     "view_batches",
     "with_floats",
 ]

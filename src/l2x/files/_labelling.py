@@ -24,6 +24,7 @@ from l2x.files._predictions import (
     check_answers_path,
     equal_batches,
     read_answers,
+    row_checksums,
 )
 from l2x.files._tables import Table, known_columns, model_rows, text_column, view_batches
 from l2x.files._writing import table_writer
@@ -131,13 +132,15 @@ def label_blocks(
             def keep(part: Part, answers: Array) -> None:
                 nonlocal done
                 with _full_disk(path):
-                    append(answer_batch(part.first, part.checksums, answers))
+                    append(answer_batch(part.first, row_checksums(part.raw), answers))
                 done += len(part)
                 speed = (done - earlier) / (time.perf_counter() - started)
                 advance(share(done), f"{done:,} rows, {speed:,.0f} rows/s")
 
             with _says_what_is_kept(journal, lambda: done):
-                rows = ask_about(black_box, blocks, keep, most=most, answered=answered, processes=processes)
+                rows = ask_about(
+                    black_box, blocks, keep, most=most, known=answered.known, processes=processes
+                )
         if rows < earlier:
             raise InputError(
                 f"'{path}' answers {earlier:,} rows, but there are only {rows:,}: choose another file."

@@ -21,7 +21,7 @@ from l2x._base.arrays import Array, tensor_to_array
 from l2x.errors import InputError
 from l2x.features import Texts, arrow_cells
 from l2x.files._tables import BATCH_ROWS, sample_rows
-from l2x.model import BlackBox
+from l2x.model import BlackBox, Part
 
 # What a missing cell counts as, number or text. Files hold checksums: none of these numbers may change.
 MISSING = np.uint64(0xA5A5_5A5A_A5A5_5A5A)
@@ -205,9 +205,12 @@ class Answered:
         ends = zip(self.first, self.reach, [0, *self.reach], strict=False)
         return sum(end - max(first, before) for first, end, before in ends if end > before)
 
-    def mask(self, first: int, checksums: Array) -> Array:
-        """Which of these rows are answered; an InputError if a row is not the one that was."""
-        mask = np.zeros(len(checksums), dtype=bool)
+    def known(self, part: Part) -> Array:
+        """(n,) which rows of the part are answered; an InputError if a row is not the one that was."""
+        mask = np.zeros(len(part), dtype=bool)
+        if not self.rows:
+            return mask
+        first, checksums = part.first, row_checksums(part.raw)
         at = bisect_right(self.reach, first)
         while at < len(self.first) and self.first[at] < first + len(checksums):
             batch, start = self.batches[at], self.first[at] - first
@@ -222,15 +225,6 @@ class Answered:
             mask[here] = True
             at += 1
         return mask
-
-    def of_these(self, checksums: Array) -> Answered:
-        """Only the batches that answer rows with these checksums, by position."""
-        pairs = zip(self.first, self.batches, strict=True)
-        return Answered(
-            batch
-            for first, batch in pairs
-            if np.array_equal(batch.column("checksum").to_numpy(), checksums[first : first + len(batch)])
-        )
 
     def in_order(self, rows: int) -> Iterator[pa.RecordBatch]:
         """The batches by position, without that column; each row once, and every one of `rows`."""

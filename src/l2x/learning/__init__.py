@@ -17,13 +17,12 @@ from l2x.learning._agreement import (
     same_class,
     scored,
 )
-from l2x.learning._likelihood import Categorical, Gaussian, Likelihood
+from l2x.learning._likelihood import BITS, Categorical, Gaussian, Likelihood
 from l2x.learning._phases import fit_probe, fit_reader, fit_selector, fit_surrogate, reading
 from l2x.learning._plackett_luce import only_selectable
 from l2x.learning._rows import (
     Rows,
     TrainingRows,
-    ask,
     checked_answers,
     checked_responses,
     likelihood_of,
@@ -53,6 +52,7 @@ from l2x.learning.objectives import Ingredients, Model, Value, as_value, check_c
 from l2x.learning.samplers import ConcreteMax, PlackettLuce, Sampler
 
 __all__ = [
+    "BITS",
     "LEVEL",
     "TOO_FEW",
     "Answer",
@@ -92,7 +92,6 @@ __all__ = [
     "_surrogate",
     "agreement",
     "as_value",
-    "ask",
     "channels_last",
     "check_compatible",
     "checked_answers",

@@ -13,8 +13,7 @@ from l2x._base.arrays import Array, batches
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features import View, fitted_view, selectable_units
-from l2x.learning._rows import ask
-from l2x.model import BlackBox, as_black_box
+from l2x.model import BlackBox, as_black_box, query
 
 # The word as a number: it names a random stream of its own. With `default_rng(seed)` alone, a random method
 # with the same seed would look exactly like chance, or like its opposite.
@@ -296,7 +295,7 @@ def scored(model: Any, X: Any, explanation: Explanation) -> Score:
     beside it."""
     black_box, view = as_black_box(model), fitted_view(explanation.view, X)
     X = view.check(X)
-    whole = ask(black_box, view, X, progress=False)
+    whole = query(black_box, view, X)
     predicted = removal_test(explanation.mask, selectable_units(view, X), seed=0).map(
         partial(masked_answers, black_box, view, X)
     )
@@ -330,5 +329,5 @@ def _answers(
     if len(X) != len(explanation):
         raise InputError(f"X has {len(X)} rows, the explanation has {len(explanation)}.")
     mask = complement_of(explanation.mask) if complement else explanation.mask
-    whole = ask(black_box, view, X, progress=False) if responses is None else np.asarray(responses)
+    whole = query(black_box, view, X) if responses is None else np.asarray(responses)
     return whole.reshape(len(X), -1), masked_answers(black_box, view, X, mask)

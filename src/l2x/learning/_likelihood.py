@@ -19,6 +19,7 @@ from l2x._base.registry import Registered
 # Predictions that differ by at most this many units of relative float precision are one constant, computed in
 # batches of different sizes.
 ROUNDING = 8
+BITS = 1 / np.log(2)  # in a nat
 
 
 class Likelihood(Registered, ABC):

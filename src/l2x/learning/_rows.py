@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 
-from l2x._base.arrays import Array, batches
-from l2x._base.progress import progress_bar
-from l2x.errors import BlackBoxError, InputError, some
+from l2x._base.arrays import Array
+from l2x.errors import InputError, some
 from l2x.features import View, checked_k, named_columns
 from l2x.files import (
-    Answered,
     Answers,
-    answer_batch,
     label_blocks,
     read_answers,
-    row_checksums,
     share_of,
-    values_of,
 )
 from l2x.learning._likelihood import Categorical, Gaussian, Likelihood
 from l2x.learning._training import Run
-from l2x.model import SUM_TOLERANCE, BlackBox, Part, Task, ask_about, numbers_of
+from l2x.model import SUM_TOLERANCE, BlackBox, Task, numbers_of, query, view_parts
 
 # Different whole numbers, at most, that are taken for labels.
 MOST_LABELS = 10
@@ -75,63 +67,6 @@ class Rows:
     def repeat(self, m: int) -> Rows:
         """The rows m times over, one copy after the other."""
         return self if m == 1 else self[torch.arange(len(self)).repeat(m)]
-
-
-def ask(
-    black_box: BlackBox, view: View, X: Any, *, progress: bool, answered: Answered | None = None
-) -> Array:
-    """P_m(y|x) of every row, asked once, in batches of about a second; of rows that an earlier attempt had
-    `answered` it is known.
-
-    If the model fails half-way the error carries the answers to the first rows as `error.answers`, and all of
-    them as `error.answered`.
-    """
-    if not len(X):
-        raise InputError("There are no rows to ask the model about.")
-    most = view.rows_at_once
-    parts: list[tuple[Part, Array]] = []
-    if answered is not None:
-        answered = answered.of_these(row_checksums(X))
-    done = 0 if answered is None else answered.rows
-    with progress_bar("asking the model", len(X), done=done, visible=progress) as advance:
-
-        def keep(part: Part, answers: Array) -> None:
-            nonlocal done
-            parts.append((part, answers))
-            done += len(part)
-            advance(done, f"{done:,} rows asked")
-
-        try:
-            ask_about(black_box, view_blocks(view, X, most), keep, most=most, answered=answered)
-        except (BlackBoxError, KeyboardInterrupt) as stop:
-            stop.answered = _with(answered, parts)  # type: ignore[union-attr]
-            if isinstance(stop, BlackBoxError):
-                stop.answers = first_answers(stop.answered)
-            raise
-    if answered is None:  # in the order of the rows, without their checksums
-        return np.concatenate([answers for _, answers in sorted(parts, key=lambda pair: pair[0].first)])
-    return values_of(pa.Table.from_batches(list(_with(answered, parts).in_order(len(X)))))
-
-
-def view_blocks(view: View, X: Any, size: int) -> Iterator[Part]:
-    """Checked inputs as the model reads them."""
-    for rows in batches(len(X), size):
-        raw = view.take(X, rows)
-        yield Part(rows.start, raw, view.for_model(raw))
-
-
-def first_answers(answered: Answered) -> Array | None:
-    """The answers to the first rows, up to one that has none."""
-    together: list[pa.RecordBatch] = []
-    for first, batch in zip(answered.first, answered.batches, strict=True):
-        if first == sum(map(len, together)):
-            together.append(batch)
-    return values_of(pa.Table.from_batches(together)) if together else None
-
-
-def _with(answered: Answered | None, parts: Sequence[tuple[Part, Array]]) -> Answered:
-    new = [answer_batch(part.first, part.checksums, answers) for part, answers in parts]
-    return Answered([*(answered.batches if answered else []), *new])
 
 
 def _are_probabilities(given: Array) -> bool:
@@ -201,17 +136,11 @@ class TrainingRows:
     asked_before: int  # the black box's counter before this fit
     labelled: int  # rows that were asked for their answers
     answers: Array  # of all rows, as the model gave them
-    checksums: Callable[[], Array]  # of all rows
     seconds_per_row: float | None  # that the black box took for a prediction; None if it was not queried
 
     @property
     def view(self) -> View:
         return self.train.view
-
-    @property
-    def answered(self) -> Answered:
-        """All answers, for another attempt."""
-        return Answered([answer_batch(0, self.checksums(), self.answers)])
 
     @property
     def asked_masked(self) -> int:
@@ -236,7 +165,6 @@ def prepare(
     keep_raw: bool = False,
     timed: bool = False,
     journal: Path | None = None,
-    answered: Answered | None = None,
 ) -> TrainingRows:
     """Ask the model once, when everything else is known to be right, and hold some rows out. The view is
     fitted. Answers go to the `journal` if there is one; those that an earlier attempt had are not asked
@@ -248,16 +176,15 @@ def prepare(
     task_known = black_box.task is not None
     before, started = black_box.rows, time.perf_counter()
     if journal is not None and responses is None:
-        most = view.rows_at_once
-        blocks = view_blocks(view, X, most)
+        parts, share = view_parts(view, X), share_of(len(X))
         label_blocks(
-            black_box, blocks, journal, most=most, share=share_of(len(X)), progress=run.plan.progress
+            black_box, parts, journal, most=view.rows_at_once, share=share, progress=run.plan.progress
         )
         responses = read_answers(journal)
     if isinstance(responses, Answers):
         responses.check(X)
     if responses is None:
-        answers = ask(black_box, view, X, progress=run.plan.progress, answered=answered)
+        answers = query(black_box, view, X, progress=run.plan.progress)
     else:
         answers = checked_responses(responses, len(X), black_box)
     if not task_known and black_box.task == "regression":
@@ -265,17 +192,14 @@ def prepare(
     timed_from = before
     if timed and black_box.rows - before < TIMED_ROWS:
         timed_from, started = black_box.rows, time.perf_counter()
-        ask(black_box, view, view.take(X, slice(TIMED_ROWS)), progress=False)
+        query(black_box, view, view.take(X, slice(TIMED_ROWS)))
     asked = black_box.rows - before
     seconds_per_row = (time.perf_counter() - started) / (black_box.rows - timed_from) if asked else None
     likelihood = likelihood_of(black_box, answers)
     x, target = view.encode(X).to(run.device), likelihood.targets(answers).to(run.device)
     rows = Rows(view, X if keep_raw else None, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
-    checksums = partial(row_checksums, X)
-    return TrainingRows(
-        k, train, held, likelihood, black_box, before, asked, answers, checksums, seconds_per_row
-    )
+    return TrainingRows(k, train, held, likelihood, black_box, before, asked, answers, seconds_per_row)
 
 
 def check_known_columns(view: View, black_box: BlackBox) -> None:

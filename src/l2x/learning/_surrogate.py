@@ -21,9 +21,9 @@ from l2x._base.ranking import best
 from l2x.errors import BlackBoxError, InputError
 from l2x.features import View
 from l2x.learning._likelihood import Likelihood
-from l2x.learning._rows import Rows, ask
+from l2x.learning._rows import Rows
 from l2x.learning.networks._recipes import ReadsSelected
-from l2x.model import BlackBox, Memory
+from l2x.model import BlackBox, Memory, query
 
 # Features of all rows together that a network is asked about at a time.
 CELLS_AT_ONCE = 1 << 20
@@ -303,7 +303,7 @@ class FittedQ:
         """The model's own answers."""
         if self.black_box is None:
             raise InputError("The model is not available; pass its answers, responses=.")
-        return ask(self.black_box, self.view, self.view.check(X), progress=False)
+        return query(self.black_box, self.view, self.view.check(X))
 
     def log_q(self, X: Any, mask: Array, answers: Array) -> Array:
         """The mean of log q(y | x_S) over the model's answers to each row, in nats, (n,)."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from l2x._base.arrays import is_whole
 from l2x._base.progress import progress_bar
 from l2x.errors import InputError, TrainingError
-from l2x.learning.networks._recipes import recipes_of
+from l2x.features import View
 
 History = list[dict[str, Any]]
 
@@ -93,12 +93,6 @@ def _is_whole_or_none(number: Any) -> bool:
     return number is None or is_whole(number)
 
 
-class HasRecipes(Protocol):
-    """A view, as far as plans know one."""
-
-    recipes: Any
-
-
 @dataclass(frozen=True)
 class TrainingPlan:
     """How long and how fast to train. The defaults are measured: see docs/method.md.
@@ -140,7 +134,7 @@ class TrainingPlan:
         return replace(self, **phases)  # type: ignore[arg-type]
 
     @classmethod
-    def quick(cls, features: HasRecipes | None = None, *, progress: bool = False) -> TrainingPlan:
+    def quick(cls, features: View | None = None, *, progress: bool = False) -> TrainingPlan:
         """A small part of the work, for first looks and tests; expect lower fidelity.
 
         It is for tables. Texts and images learn in smaller batches, from fewer steps: name the view,
@@ -150,6 +144,8 @@ class TrainingPlan:
         >>> TrainingPlan.quick(l2x.Words()).value.batch_size
         128
         """
+        from l2x.learning.networks import recipes_of  # which need plans themselves
+
         plan = cls() if features is None else recipes_of(features).ours.plan
         shorter = plan.with_steps(
             value=max(1, plan.value.steps // 8), selector=max(1, plan.selector.steps // 2)

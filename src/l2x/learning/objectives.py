@@ -159,10 +159,10 @@ def check_compatible(value: Value, sampler: Sampler) -> None:
     if sampler.adds_evidence and not value.fixed:
         raise InputError(
             f"{type(sampler).__name__} does not teach q, and {type(value).__name__}() has to learn beside "
-            "the selector: use sampler=l2x.learning.samplers.PlackettLuce(), or value='both'."
+            "the selector: use sampler=l2x.PlackettLuce(), or value='both'."
         )
     if sampler.needs_gradient and not value.differentiable:
         raise InputError(
             f"{type(sampler).__name__} needs a gradient, and a black box has none: with "
-            f"{type(value).__name__}() use sampler=l2x.learning.samplers.PlackettLuce(), or take value='surrogate'."
+            f"{type(value).__name__}() use sampler=l2x.PlackettLuce(), or take value='surrogate'."
         )

@@ -12,7 +12,7 @@ from l2x.model._budget import (
     without_reserve,
 )
 from l2x.model._endpoint import Endpoint
-from l2x.model._querying import Part, ask_about
+from l2x.model._querying import Part, ask_about, query, view_parts
 
 __all__ = [
     "SUM_TOLERANCE",
@@ -30,6 +30,8 @@ __all__ = [
     "default_queries",
     "evaluating",
     "numbers_of",
+    "query",
     "rows_within",
+    "view_parts",
     "without_reserve",
 ]

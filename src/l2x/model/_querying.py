@@ -21,16 +21,14 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import cloudpickle
 import numpy as np
 
-from l2x._base.arrays import Array, take
+from l2x._base.arrays import Array, batches, take
+from l2x._base.progress import progress_bar
 from l2x.errors import BlackBoxError, InputError
-from l2x.features import Texts
-from l2x.files import Answered, row_checksums
 from l2x.model._black_box import BlackBox
 
 # Enough to see how fast a model is, few enough to lose if it is slow.
@@ -165,6 +163,7 @@ def _ask_here(inputs: Any) -> Said:
 
 
 Keep = Callable[["Part", Array], None]
+Known = Callable[["Part"], Array]
 
 
 @dataclass(frozen=True)
@@ -179,13 +178,9 @@ class Part:
         return len(self.raw)
 
     def __getitem__(self, rows: slice) -> Part:
-        raw = take(self.raw.texts if isinstance(self.raw, Texts) else self.raw, rows)
+        raw = take(self.raw, rows)
         inputs = raw if self.inputs is self.raw else take(self.inputs, rows)
         return Part(self.first + rows.start, raw, inputs)
-
-    @cached_property
-    def checksums(self) -> Array:
-        return row_checksums(self.raw)
 
 
 def ask_about(
@@ -194,13 +189,13 @@ def ask_about(
     keep: Keep,
     *,
     most: int,
-    answered: Answered | None = None,
+    known: Known | None = None,
     processes: int = 1,
 ) -> int:
-    """Ask about every row that is not `answered`, at most `most` at once; returns the number of all rows.
+    """Query the model for every row, at most `most` at once; return the number of all rows.
 
-    `keep(part, answers)` is called as soon as a part is answered, in any order. An error is raised after the
-    answers that were under way beside it are kept, and says which rows it is about.
+    Rows for which `known(part)` is True are skipped. `keep(part, predictions)` is called as soon as a part is
+    done, in any order. An error names its rows; it is raised after the batches that were under way are kept.
     """
     asked = _Asked(black_box, keep, Pace(min(most, black_box.most_rows or most)))
     total = 0
@@ -212,7 +207,7 @@ def ask_about(
             yield block
 
     with workers(black_box, processes) as (submit, at_a_time):
-        for part in _batches(counted(), answered, asked.pace):
+        for part in _batches(counted(), known, asked.pace):
             asked.collect(until=at_a_time)
             if asked.error is not None:
                 break
@@ -221,6 +216,41 @@ def ask_about(
     if asked.error is not None:
         raise asked.error
     return total
+
+
+class ModelInputs(Protocol):
+    """What querying needs to know about a view: how it takes rows, and in which form the model reads them."""
+
+    rows_at_once: ClassVar[int]
+
+    def take(self, X: Any, rows: Any) -> Any: ...
+
+    def for_model(self, X: Any) -> Any: ...
+
+
+def query(black_box: BlackBox, view: ModelInputs, X: Any, *, progress: bool = False) -> Array:
+    """Return P_m(y|x) for every row of checked inputs, (n, outputs)."""
+    if not len(X):
+        raise InputError("There are no rows to query the model for.")
+    parts: dict[int, Array] = {}
+    done = 0
+    with progress_bar("querying the model", len(X), visible=progress) as advance:
+
+        def keep(part: Part, predictions: Array) -> None:
+            nonlocal done
+            parts[part.first] = predictions
+            done += len(part)
+            advance(done, f"{done:,} rows")
+
+        ask_about(black_box, view_parts(view, X), keep, most=view.rows_at_once)
+    return np.concatenate([parts[first] for first in sorted(parts)])
+
+
+def view_parts(view: ModelInputs, X: Any) -> Iterator[Part]:
+    """Yield checked inputs together with the form in which the model reads them."""
+    for rows in batches(len(X), view.rows_at_once):
+        raw = view.take(X, rows)
+        yield Part(rows.start, raw, view.for_model(raw))
 
 
 class _Asked:
@@ -261,15 +291,12 @@ def _about(part: Part, error: BlackBoxError) -> BlackBoxError:
     return told
 
 
-def _batches(blocks: Iterable[Part], answered: Answered | None, pace: Pace) -> Iterator[Part]:
-    """The rows without an answer, as many at a time as the pace has it by then."""
+def _batches(blocks: Iterable[Part], known: Known | None, pace: Pace) -> Iterator[Part]:
+    """Yield the rows that are not known, in batches of the size that the pace allows by then."""
     for block in blocks:
-        known = np.zeros(len(block), dtype=bool)
-        if answered is not None and answered.rows:
-            known = answered.mask(block.first, block.checksums)
-        edges = np.flatnonzero(
-            np.diff(known, prepend=True, append=True)
-        )  # where runs of open rows begin, end
+        done = np.zeros(len(block), dtype=bool) if known is None else known(block)
+        # Where runs of open rows begin and end.
+        edges = np.flatnonzero(np.diff(done, prepend=True, append=True))
         for start, stop in edges.reshape(-1, 2):
             at = int(start)
             while at < stop:

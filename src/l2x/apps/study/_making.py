@@ -19,8 +19,8 @@ from l2x.errors import InputError
 from l2x.evaluation import fit_judge
 from l2x.explanation import Explanation
 from l2x.features import View, checked_k, kind_of, unit_of
-from l2x.learning import TrainingPlan, ask, masked_answers
-from l2x.model import as_black_box
+from l2x.learning import TrainingPlan, masked_answers
+from l2x.model import as_black_box, query
 
 EXAMPLES = 2
 JUDGE_ROWS = 50
@@ -125,7 +125,7 @@ def new(
     X = view.check(X)
     drawn, taught, rest = _drawn(X, items, practice, seed)
     shown = view.take(X, np.concatenate([taught, drawn]))
-    answers = ask(black_box, view, shown, progress=False)
+    answers = query(black_box, view, shown)
     if black_box.task == "regression":
         raise InputError("A study asks which class the model chose; this model predicts numbers.")
     names = _class_names(classes, explainer, answers.shape[1])

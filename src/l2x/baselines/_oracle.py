@@ -11,10 +11,9 @@ import numpy as np
 
 from l2x._base.arrays import Array
 from l2x.errors import InputError
-from l2x.evaluation._information import BITS
 from l2x.explanation import Explanation
 from l2x.features import View
-from l2x.learning import Conditional
+from l2x.learning import BITS, Conditional
 
 # More subsets than this take too long to be of use.
 MOST_SUBSETS = 20_000
