@@ -19,10 +19,10 @@ from table import explain_tumours
 
 import l2x
 from l2x.baselines import RandomK
-from l2x.evaluation import fit_judge, posthoc_accuracy
 from l2x.display._images import plot_images
 from l2x.display._lines import plot_lines
 from l2x.display._report import SafeHtml, Section, write_report
+from l2x.evaluation import fit_judge, posthoc_accuracy
 
 DRAWS, SIZES = 10, range(1, 9)
 COLUMNS = ("the model is shown", "same answer", "judge guesses it", "random: same", "judge")

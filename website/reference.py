@@ -20,10 +20,10 @@ PACKAGES = {
 }
 # Modules without an `__all__` of their own.
 PUBLIC = {
-    "l2x.learning.samplers": ["Sampler", "PlackettLuce", "ConcreteMax", "RelaxedTopK", "Reinforce", "SoftAttention",
-                     "ExactSum", "Evidence"],
+    "l2x.learning.samplers": ["Sampler", "PlackettLuce", "ConcreteMax", "RelaxedTopK", "Reinforce",
+                              "SoftAttention", "ExactSum", "Evidence"],
     "l2x.errors": ["L2XError", "InputError", "BlackBoxError", "ArtifactError", "WriteError", "DataError",
-                   "StudyError", "MissingExtraError", "NotFittedError"],
+                   "StudyError", "TrainingError", "MissingExtraError", "NotFittedError"],
 }  # fmt: skip
 # Public, but found through what returns or takes them.
 MORE = {

@@ -37,7 +37,7 @@ def test_exactly_the_rows_without_an_answer_are_asked(size: int, known: list[boo
             assert part.first + i not in asked
             asked[part.first + i] = answer
 
-    total = ask_about(BlackBox(one_column), blocks(size), keep, most=16, answered=answered)
+    total = ask_about(BlackBox(one_column), blocks(size), keep, most=16, known=answered.known)
     assert total == 100
     assert sorted(asked) == np.flatnonzero(~np.array(known)).tolist()
     assert all(np.array_equal(answer, one_column(X[[row]])[0]) for row, answer in asked.items())

@@ -5,17 +5,20 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
+from l2x.features import Columns, Patches, Sentences, Words
 from l2x.learning._training import TrainingPlan
 from l2x.learning.networks import _columns as columns
-from l2x.learning.networks import _patches as patches
 from l2x.learning.networks import _sentences as sentences
 from l2x.learning.networks import _words as words
 from l2x.learning.networks._patches import PatchPredictor, PatchSelector
-from l2x.learning.networks._recipes import Recipe, Recipes
+from l2x.learning.networks._recipes import Recipe, Recipes, recipes_of
 from l2x.learning.samplers import ConcreteMax
 
 RECIPES: dict[str, Recipes] = {
-    module.__name__.rpartition(".")[2]: module.RECIPES for module in (columns, patches, sentences, words)
+    "columns": recipes_of(Columns),
+    "patches": recipes_of(Patches),
+    "sentences": recipes_of(Sentences),
+    "words": recipes_of(Words),
 }
 
 
