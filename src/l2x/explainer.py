@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 import torch
@@ -38,6 +38,7 @@ from l2x.learning import (
     Recipe,
     Run,
     Sampler,
+    SelfCheck,
     Sizes,
     TrainingPlan,
     TrainingRows,
@@ -53,7 +54,9 @@ from l2x.learning import (
     prepare,
     reading,
     recipes_of,
+    scored,
     seen_by_q,
+    self_check,
     sizes_of,
 )
 from l2x.model import (
@@ -68,9 +71,6 @@ from l2x.model import (
     rows_within,
     without_reserve,
 )
-
-if TYPE_CHECKING:
-    from l2x.learning import SelfCheck
 
 # From fewer inputs a selector learns less than the model says when asked about each (docs/method.md).
 FEW_ROWS = 1000
@@ -276,9 +276,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self, X: Any, data: TrainingRows, limit: int, progress: bool) -> None:
         """Look at what was learned, say it in a line, and warn where it is not good. What the model was asked
         is said first, this look included."""
-        from l2x.learning import self_check
 
-        check = self_check(self, self.features_.check(X), data, questions=limit - data.asked_masked)
+        def explain(raw: Any, answers: Array) -> Explanation:
+            return self.explain_quietly(raw, answers=answers if self.sees_answer else None)
+
+        X, left = self.features_.check(X), limit - data.asked_masked
+        check = self_check(explain, self.q_, X, data, queries=left, seed=self.seed)
         self.check_: SelfCheck | None = check
         self.rows_asked_ = data.asked
         self.queries_: int | None = data.asked_masked
@@ -412,8 +415,6 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
         (for regression, the R² of those answers). A float that prints with what random features and all
         others keep. `y` is ignored; it is there for scikit-learn. `keep` is that of `explain`."""
-        from l2x.learning import scored
-
         return scored(self._black_box(), X, self.explain(X, keep=keep))
 
     def save(self, path: str | Path) -> Path:

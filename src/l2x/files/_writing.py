@@ -118,8 +118,6 @@ STANDARD = Path("-")
 # Bytes of JSON parsed at a time.
 BLOCK = 8 << 20
 
-Write = Callable[[pa.RecordBatch], None]
-
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Table, bool]]:

@@ -9,28 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 
 from l2x._base.arrays import Array, batches
 from l2x.errors import BlackBoxError, some
-from l2x.explanation import own_names
+from l2x.explanation import Explanation, own_names
 from l2x.features import selectable_units
 from l2x.learning._agreement import Estimate, RemovalTest, distances, losses, masked_answers, removal_test
 from l2x.learning._likelihood import Gaussian
 from l2x.learning._rows import TrainingRows
 from l2x.learning._surrogate import FittedQ, MixedQ, ModelQ, NetworkQ
 
-if TYPE_CHECKING:
-    from l2x.explainer import Explainer
-
-
 # At most this many held-out rows, each with this many random selections; fewer if queries are limited.
 CHECK_ROWS = 1000
 DRAWS = 5
-QUESTIONS = 3 + DRAWS  # for each row
+QUERIES = 3 + DRAWS  # for each row
 # Below this nothing is concluded.
 FEWEST_ROWS = 10
 # One-sided 95 %: a selection at chance is let through one time in twenty.
@@ -241,11 +237,27 @@ class SelfCheck:
         return cls(**values | {"subset": tuple(saved.get("subset", ()))})
 
 
-def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: float) -> SelfCheck:
-    """Check a fitted explainer on the rows of X, checked by its view, that were held out; the model is asked
-    that many questions at most."""
-    view, q = explainer.features_, explainer.q_
-    number, ask_model = _affordable_rows(data, questions)
+def self_check(
+    explain: Callable[[Any, Array], Explanation],
+    q: FittedQ,
+    X: Any,
+    data: TrainingRows,
+    *,
+    queries: float,
+    seed: int,
+) -> SelfCheck:
+    """Compare the selections in held-out rows with random features, with all others, and with one global set.
+
+    Parameters
+    ----------
+    explain : returns the explanation of raw inputs, given the model's predictions for them
+    q : the fitted surrogate
+    X : all training inputs, checked by the view; `data` knows which were held out
+    queries : the maximum number of masked rows that the model may be queried for
+    seed : for the random features
+    """
+    view = q.view
+    number, ask_model = _affordable_rows(data, queries)
     held = data.held[torch.arange(number)]
     raw = view.take(X, held.numbers)
     answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
@@ -261,9 +273,8 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: f
     check = SelfCheck(number, data.k, features, classes, varies)
     if not check.checked:
         return check
-    told = answers if explainer.sees_answer else None
-    explanation = explainer.explain_quietly(raw, answers=told)
-    masks = removal_test(explanation.mask, selectable, seed=explainer.seed, draws=DRAWS)
+    explanation = explain(raw, answers)
+    masks = removal_test(explanation.mask, selectable, seed=seed, draws=DRAWS)
     one_subset = None
     if own_names(explanation) is None:
         one_subset = allowed & _one_subset(q, explanation.mask, data)
@@ -289,11 +300,11 @@ def self_check(explainer: Explainer, X: Any, data: TrainingRows, *, questions: f
     return check
 
 
-def _affordable_rows(data: TrainingRows, questions: float) -> tuple[int, bool]:
+def _affordable_rows(data: TrainingRows, queries: float) -> tuple[int, bool]:
     """Return how many held-out rows to check, each under all of its masks, and whether the model may be
     queried for them: if for too few to conclude anything, the surrogate is checked on all of them."""
     rows = min(len(data.held), CHECK_ROWS)
-    affordable = questions // QUESTIONS
+    affordable = queries // QUERIES
     return (rows, False) if affordable < FEWEST_ROWS else (int(min(rows, affordable)), True)
 
 

@@ -82,8 +82,8 @@ def register(view: type[View], recipes: Recipes) -> None:
 
 def recipes_of(view: View | type[View]) -> Recipes:
     """Return the recipes of a view, or an InputError that names the missing registration."""
-    kind = view if isinstance(view, type) else type(view)
-    for base in kind.__mro__:
+    kind: type = view if isinstance(view, type) else type(view)
+    for base in kind.mro():
         if base in _REGISTERED:
             return _REGISTERED[base]
     raise InputError(
