@@ -76,7 +76,7 @@ def fit() -> l2x.Explainer:
 
 def forward_seconds(explainer: l2x.Explainer, x: torch.Tensor, threads: int) -> float:
     """Seconds per row of the bare forward pass, in batches of the size that `explain` uses."""
-    network, size = explainer.selector_, explainer.features_.recipes.rows_at_once
+    network, size = explainer.selector_, explainer.features_.rows_at_once
 
     def forward(part: torch.Tensor) -> None:
         with torch.inference_mode():

@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from l2x.apps.study import Settings, Study, simulate
-from l2x.apps.study import _results as results
+from l2x.apps.study import Settings, Study, results, simulate
 from l2x.apps.study._content import selected_content, whole_content
 from l2x.apps.study._making import CONSENT, NEUTRAL, described
 from l2x.apps.study._methods import WHOLE

@@ -38,13 +38,16 @@ from l2x.learning.networks._columns import ColumnSelector, perceptron
 from l2x.learning.networks._patches import channels_last
 from l2x.learning.networks._recipes import (
     Answer,
+    Networks,
     Options,
     ReadsFirst,
     Recipe,
+    Recipes,
     in_chunks,
     networks_of,
     plan_in_small_batches,
     recipes_of,
+    register,
 )
 from l2x.learning.networks._sentences import SentenceEncoder
 from l2x.learning.networks._words import WindowConvolution, Windows, WordEmbedding, weighted_mean
@@ -69,12 +72,14 @@ __all__ = [
     "Likelihood",
     "Model",
     "NetworkQ",
+    "Networks",
     "Options",
     "Phase",
     "PlackettLuce",
     "Q",
     "ReadsFirst",
     "Recipe",
+    "Recipes",
     "RemovalTest",
     "Rows",
     "Run",
@@ -120,6 +125,7 @@ __all__ = [
     "random_selections",
     "reading",
     "recipes_of",
+    "register",
     "removal_test",
     "same_class",
     "samplers",

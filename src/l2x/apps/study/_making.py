@@ -111,7 +111,7 @@ def new(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     study = new(f"{folder}/xor.study", explainer, data.model, data.X[200:], items=9, judge=False)
     ...     answers = l2x.apps.study.simulate(study, raters=0, careless=1)
-    ...     found = l2x.apps.study._results(study, simulated=True)
+    ...     found = l2x.apps.study.results(study, simulated=True)
     ...     page = l2x.apps.study.write_report(study, f"{folder}/report.html")
     ...     table = l2x.apps.study.write_answers(study, f"{folder}/answers.csv")
     ...     study.close()
