@@ -135,11 +135,11 @@ def test_a_view_has_few_members() -> None:
 
 
 def test_nobody_looks_inside_a_view() -> None:
-    """isinstance(…, Columns | Patches | …) stands only in features/, and in plots/, which draws each kind."""
+    """isinstance(…, Columns | Patches | …) stands only in features/, and in display/, which draws each kind."""
     views = {"View", "Columns", "ColumnGroups", "Patches", "TextView", "Words", "Sentences"}
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):
-        if path.parts[-2] in ("features", "plots"):
+        if path.parts[-2] in ("features", "display"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):

@@ -109,7 +109,7 @@ def patch_rectangles(view: Patches, indices: list[int]) -> list[dict[str, int]]:
 
 @cache
 def _templates() -> Any:
-    return environment("l2x.web", extra="plots")
+    return environment("l2x.display", extra="plots")
 
 
 def _rendered(name: str, **content: Any) -> str:

@@ -28,7 +28,7 @@ def environment(package: str, *, extra: str) -> Any:
     the site, empty by default.
     """
     jinja2: Any = require("jinja2", extra=extra)
-    packages = [package] if package == "l2x.web" else [package, "l2x.web"]
+    packages = [package] if package == "l2x.display" else [package, "l2x.display"]
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name, "templates") for name in packages]),
         autoescape=True,

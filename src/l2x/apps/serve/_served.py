@@ -14,7 +14,7 @@ from l2x._base.arrays import Array
 from l2x._base.ranking import best_with_scores
 from l2x.apps.serve._refusals import ServiceError
 from l2x.apps.serve._scoring import Scores, table_scores
-from l2x.apps.serve.rows import _images as images  # noqa: F401  (each says how its rows are read)
+from l2x.apps.serve.rows import _images, _tables, _texts  # noqa: F401  (each says how its rows are read)
 from l2x.apps.serve.rows._reader import Parsed, Reader, reader_of
 from l2x.errors import BlackBoxError, InputError
 from l2x.explainer import Explainer
