@@ -13,7 +13,7 @@ import l2x
 from l2x.apps.cli import app
 
 # What may stand on standard error before the sentence of an error.
-NOTES = ("note:", "asking", "explaining")
+NOTES = ("note:", "querying", "explaining")
 
 # The label of `tree` depends on a and b alone; the words "good" and "bad" decide what `mood` says.
 MODELS = """

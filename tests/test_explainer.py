@@ -53,7 +53,7 @@ def test_finds_the_column(fitted: l2x.Explainer, table: np.ndarray) -> None:
 def test_every_value_with_every_sampler(value: str, sampler: object, table: np.ndarray, tiny: object) -> None:
     explainer = l2x.Explainer(one_column, k=1, value=value, sampler=sampler, training=tiny)
     if value == "model" and sampler.needs_gradient:
-        with pytest.raises(l2x.InputError, match=r"use sampler=l2x.learning.samplers.PlackettLuce\(\)"):
+        with pytest.raises(l2x.InputError, match=r"use sampler=l2x.PlackettLuce\(\)"):
             explainer.fit(table)
         return
     explanation = explainer.fit(table).explain(table)

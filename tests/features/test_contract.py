@@ -135,7 +135,7 @@ def test_a_view_has_few_members() -> None:
 
 
 def test_nobody_looks_inside_a_view() -> None:
-    """isinstance(…, Columns | Patches | …) stands only in features/, and in display/, which draws each kind."""
+    """isinstance(…, Columns | Patches | …) stands only in features/ and in display/."""
     views = {"View", "Columns", "ColumnGroups", "Patches", "TextView", "Words", "Sentences"}
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):

@@ -24,7 +24,7 @@ def say(line: str, *, visible: bool = True) -> None:
 
 @contextmanager
 def progress_bar(label: str, total: float, *, done: float = 0, visible: bool = True) -> Iterator[Advance]:
-    """`with progress_bar("asking the model", 100) as advance: advance(10, "note")`.
+    """`with progress_bar("querying the model", 100) as advance: advance(10, "note")`.
 
     A whole `total` is shown as "10/100", any other as a percentage. What was `done` before does not count for
     the time left.

@@ -126,7 +126,7 @@ def label_blocks(
         if earlier and black_box.task is None:
             black_box.task = _task_so_far(path, answered)
         begun = share(earlier) % 1.0  # of a CSV that is not open yet, all is read
-        with progress_bar("asking the model", 1.0, done=begun, visible=progress) as advance:
+        with progress_bar("querying the model", 1.0, done=begun, visible=progress) as advance:
             started = time.perf_counter()
 
             def keep(part: Part, answers: Array) -> None:

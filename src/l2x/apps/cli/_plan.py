@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from l2x.learning import recipes_of
-
 if TYPE_CHECKING:
     from l2x.features import View
     from l2x.learning import TrainingPlan
@@ -16,7 +14,7 @@ def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool
     from dataclasses import replace
 
     from l2x.features import Columns
-    from l2x.learning import TrainingPlan
+    from l2x.learning import TrainingPlan, recipes_of
 
     view = view or Columns()
     recipe = recipes_of(view).paper if paper else recipes_of(view).ours
