@@ -79,8 +79,8 @@ def test_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 
 def test_a_new_view() -> None:
-    """All of it, the data and the run too, in fewer than 80 lines."""
-    assert len((EXAMPLES / "new_view.py").read_text().splitlines()) < 80
+    """All of it, the data and the run too, in fewer than 90 lines."""
+    assert len((EXAMPLES / "new_view.py").read_text().splitlines()) < 90
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "new_view.py")],
         capture_output=True,

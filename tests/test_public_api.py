@@ -40,7 +40,7 @@ def test_the_names_are_those_of_the_stub_and_every_one_exists() -> None:
         assert getattr(l2x, name) is not None
 
 
-@pytest.mark.parametrize("name", ["baselines", "datasets", "evaluation", "study"])
+@pytest.mark.parametrize("name", ["baselines", "datasets", "evaluation", "apps.study"])
 def test_a_package_exports_what_it_holds(name: str) -> None:
     package = importlib.import_module(f"l2x.{name}")
     held = {
@@ -69,8 +69,3 @@ def test_import_is_light() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
-
-
-def test_the_old_name_of_evaluation() -> None:
-    code = "import l2x; assert l2x.metrics.posthoc_accuracy is l2x.evaluation.posthoc_accuracy"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -23,6 +23,5 @@ from .learning import Phase as Phase
 from .learning import TrainingPlan as TrainingPlan
 from .learning import objectives as objectives
 from .learning import samplers as samplers
-from .model import BlackBox as BlackBox
 from .model import Endpoint as Endpoint
 from .model import as_black_box as as_black_box

@@ -255,7 +255,7 @@ class Evidence(Sampler):
         cannot change the ranking
 
     >>> import l2x
-    >>> l2x.Words.recipes.ours.sampler
+    >>> l2x.learning.recipes_of(l2x.Words).ours.sampler
     Evidence(subsets=4)
     """
 
