@@ -16,7 +16,8 @@ reference = pytest.importorskip("website.reference")
 # Shown in the example of another name.
 SHOWN_BY = {
     "l2x.datasets.AdultData": "adult", "l2x.datasets.TextData": "imdb",
-    "l2x.evaluation.Comparison": "compare", "l2x.evaluation.ReportCard": "report_card", "l2x.evaluation.Encoding": "encode_meter",
+    "l2x.evaluation.Comparison": "compare", "l2x.learning.objectives.Value": "Surrogate",
+    "l2x.evaluation.ReportCard": "report_card", "l2x.evaluation.Encoding": "encode_meter",
     "l2x.evaluation.FittedQ": "fit_judge", "l2x.apps.study.Rater": "new", "l2x.apps.study.Settings": "new",
     "l2x.apps.study.Results": "new", "l2x.apps.study.results": "new", "l2x.apps.study.simulate": "new",
     "l2x.apps.study.write_answers": "new", "l2x.apps.study.write_report": "new",
