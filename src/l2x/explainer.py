@@ -207,7 +207,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         responses : the model's answers for X, if they are known already: an array, or the .parquet file that
             `l2x.label` wrote of the same rows. The model is then not asked
         journal : a .parquet file for the answers, which are on disk as soon as they are given; those that are
-            there already are not asked again, but for a few where it has to be known how long one takes
+            there already are not asked again, except for a few if `queries` is a time limit
         validation : share of X held out for early stopping and the choice of the best weights
         rows : at most this many rows of a table on disk are drawn at random, in memory that does not grow
             with it; its columns are those that the model knows by name, or all
