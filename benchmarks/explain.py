@@ -24,7 +24,7 @@ import torch
 
 import l2x
 from l2x.datasets import synthetic
-from l2x.training import Phase
+from l2x.learning._training import Phase
 from l2x_experiments.machine import measured_here
 from l2x_experiments.records import Records
 
@@ -79,7 +79,7 @@ def measure(name: str, model: Any, X: Any) -> dict[str, Any]:
     @torch.inference_mode()
     def forward() -> list[torch.Tensor]:
         """In the same batches as `explain`: faster than all rows at once, which leave the cache."""
-        return [network(rows) for rows in encoded.split(view.recipes.rows_at_once)]
+        return [network(rows) for rows in encoded.split(view.rows_at_once)]
 
     @torch.inference_mode()
     def forward_one() -> torch.Tensor:

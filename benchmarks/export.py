@@ -27,12 +27,12 @@ import onnxruntime
 import torch
 
 import l2x
+from l2x._base.ranking import best
 from l2x.datasets import synthetic
-from l2x.export.file import same_selection
-from l2x.export.inputs import graph_inputs
-from l2x.plackett_luce import only_selectable
-from l2x.ranking import best
-from l2x.training import Phase
+from l2x.export._onnx import same_selection
+from l2x.export._onnx_inputs import graph_inputs
+from l2x.learning._plackett_luce import only_selectable
+from l2x.learning._training import Phase
 from l2x_experiments.machine import measured_here
 from l2x_experiments.records import Records
 

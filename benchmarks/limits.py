@@ -18,11 +18,11 @@ import torch
 from lightgbm import LGBMClassifier
 
 import l2x
-from l2x.blackbox import as_black_box
-from l2x.datasets.adult import adult
+from l2x.datasets._adult import adult
 from l2x.evaluation import fit_judge
-from l2x.evaluation.agreement import masked_answers
-from l2x.training import TrainingPlan
+from l2x.learning._agreement import masked_answers
+from l2x.learning._training import TrainingPlan
+from l2x.model._black_box import as_black_box
 from l2x_experiments.machine import machine
 
 K = 3

@@ -17,7 +17,7 @@ import torch
 import l2x
 from l2x import baselines
 from l2x.datasets import imdb
-from l2x.training import Phase
+from l2x.learning._training import Phase
 from l2x_experiments.black_boxes.reviews import WordNetwork
 from l2x_experiments.machine import machine
 

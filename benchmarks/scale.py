@@ -23,7 +23,7 @@ from l2x_experiments.machine import machine
 
 RAY = """
 import json, sys, time
-from l2x.scale import ray
+from l2x.export import _ray as ray
 rows = ray.read_parquet(sys.argv[2], progress=False)
 started = time.perf_counter()
 ray.write(ray.explain(rows, sys.argv[1], actors=int(sys.argv[4])), sys.argv[3])

@@ -41,7 +41,7 @@ import pandas as pd
 import pyarrow as pa
 
 import l2x
-from l2x.training import Phase
+from l2x.learning._training import Phase
 from l2x_experiments.machine import measured_here
 from l2x_experiments.records import Records
 
@@ -122,8 +122,8 @@ def model() -> Any:
 
 def application(role: str, folder: Path) -> Any:
     """What one of the servers runs."""
-    from l2x.serve.app import create_app
-    from l2x.serve.settings import Settings
+    from l2x.apps.serve._app import create_app
+    from l2x.apps.serve._settings import Settings
 
     if role == "bare":
         return bare((folder / "answer.json").read_text())
@@ -148,7 +148,7 @@ def bare(answer: str) -> Any:
 
 
 def serve(role: str, folder: Path) -> None:
-    from l2x.serve.running import Dedicated, run
+    from l2x.apps.serve._running import Dedicated, run
 
     make = Dedicated(lambda: application(role, folder))
     run(make, host="127.0.0.1", port=0, started=lambda at: print(at, flush=True))

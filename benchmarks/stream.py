@@ -28,7 +28,7 @@ import pyarrow.parquet
 import torch
 
 import l2x
-from l2x.training import Phase
+from l2x.learning._training import Phase
 from l2x_experiments.machine import machine
 
 COLUMNS, K = 20, 5
@@ -37,9 +37,9 @@ STREAM = """
 import json, sys, time
 from pathlib import Path
 import torch
-from l2x.artifact import load
-from l2x.scale.stream import BatchExplainer, explain_table, match_columns
-from l2x.files.tables import Table
+from l2x.export._artifact import load
+from l2x.export._stream import BatchExplainer, explain_table, match_columns
+from l2x.files._tables import Table
 torch.set_num_threads(1)  # as `l2x explain`
 explainer, table = load(sys.argv[1]), Table(Path(sys.argv[2]))
 explain = BatchExplainer(explainer, match_columns(explainer, table)[0], k=explainer.k)
@@ -76,7 +76,7 @@ def fit() -> l2x.Explainer:
 
 def forward_seconds(explainer: l2x.Explainer, x: torch.Tensor, threads: int) -> float:
     """Seconds per row of the bare forward pass, in batches of the size that `explain` uses."""
-    network, size = explainer.selector_, explainer.features_.recipes.rows_at_once
+    network, size = explainer.selector_, explainer.features_.rows_at_once
 
     def forward(part: torch.Tensor) -> None:
         with torch.inference_mode():

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 import l2x
-from l2x.training import TrainingPlan
+from l2x.learning._training import TrainingPlan
 from l2x_experiments.machine import machine
 
 TRUE = 4

@@ -19,10 +19,10 @@ from table import explain_tumours
 
 import l2x
 from l2x.baselines import RandomK
+from l2x.display._images import plot_images
+from l2x.display._lines import plot_lines
+from l2x.display._report import SafeHtml, Section, write_report
 from l2x.evaluation import fit_judge, posthoc_accuracy
-from l2x.plots.images import plot_images
-from l2x.plots.lines import plot_lines
-from l2x.plots.report import SafeHtml, Section, write_report
 
 DRAWS, SIZES = 10, range(1, 9)
 COLUMNS = ("the model is shown", "same answer", "judge guesses it", "random: same", "judge")
@@ -41,7 +41,7 @@ class Part:
     shown: str  # "5 of 30 columns of a table"
     explainer: l2x.Explainer
     explanation: l2x.Explanation
-    judge: l2x.values.FittedQ
+    judge: l2x.learning.objectives.FittedQ
     sections: Sequence[Section]
 
     def checked(self) -> list[float]:

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import l2x
-from l2x.features.view import View, as_tensor
-from l2x.networks.recipe import Networks
+from l2x.features import View, as_tensor
+from l2x.learning import Networks, Recipes, register
 
 
 class Seconds(View):
@@ -36,9 +36,6 @@ class Seconds(View):
     def units(self, parts):
         return parts.reshape(len(parts), self.d, self.rate).sum(dim=2)
 
-    def networks(self, outputs):
-        return Networks(partial(Listener, self.d, self.rate), partial(Predictor, self.d, self.rate, outputs))
-
     def state(self):
         return {"names": self.names_}, {}
 
@@ -65,6 +62,14 @@ class Predictor(nn.Module):
     def forward(self, masked: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         flat = masked.flatten(1)
         return self.layers(torch.cat([flat, mask], dim=1) if self.sees_mask else flat)
+
+
+def networks(view: Seconds, outputs: int) -> Networks:
+    shape = (view.d, view.rate)
+    return Networks(partial(Listener, *shape), partial(Predictor, *shape, outputs))
+
+
+register(Seconds, Recipes(networks))
 
 
 def loud_third_second(X: np.ndarray) -> np.ndarray:

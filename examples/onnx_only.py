@@ -18,7 +18,7 @@ import onnxruntime
 def main(model: str, rows: str, k: str | None = None) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     told = session.get_modelmeta().custom_metadata_map
-    features, inputs = json.loads(told["l2x.features"]), json.loads(told["l2x.inputs"])
+    features, inputs = json.loads(told["l2x.features"]), json.loads(told["l2x._base.arrays"])
     with open(rows, newline="") as file:
         table = list(csv.DictReader(file))
     feed = {"k": np.array([int(k or told["l2x.k"])])}

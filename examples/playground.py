@@ -12,8 +12,8 @@ from reviews import explain_reviews
 from table import explain_tumours
 
 import l2x
-from l2x.serve.app import create_app
-from l2x.serve.running import Dedicated, run
+from l2x.apps.serve._app import create_app
+from l2x.apps.serve._running import Dedicated, run
 
 
 def tumours(quick: bool) -> l2x.Explainer:

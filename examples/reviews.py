@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 
 import l2x
 from l2x.baselines import RandomK
+from l2x.display._texts import verdict_table
 from l2x.evaluation import posthoc_accuracy
-from l2x.plots.texts import verdict_table
 
 K, ROWS, OTHERS = 10, 8000, 500
 PHASE = l2x.Phase(600, 5e-3, batch_size=128, averaging=0.95)

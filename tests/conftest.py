@@ -14,7 +14,7 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x.training import Phase
+from l2x.learning._training import Phase
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

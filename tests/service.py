@@ -47,8 +47,8 @@ def rows_of(kind: str, n: int | None = None) -> tuple[list[Any], Any]:
 
 def service(*kinds: str, models: bool = True, **settings: Any) -> Any:
     """The application, serving these kinds."""
-    from l2x.serve.app import create_app
-    from l2x.serve.settings import Settings
+    from l2x.apps.serve._app import create_app
+    from l2x.apps.serve._settings import Settings
 
     given = {name_of(kind): MODELS[kind] for kind in kinds} if models else {}
     return create_app([file_of(kind) for kind in kinds], given, Settings(**settings))

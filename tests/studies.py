@@ -12,8 +12,8 @@ from typing import Any
 
 import uvicorn
 
-from l2x.study.session import give_answer, next_task
-from l2x.study.study import Cell, Item, Lesson, Rater, Settings, Study
+from l2x.apps.study._session import give_answer, next_task
+from l2x.apps.study._study import Cell, Item, Lesson, Rater, Settings, Study
 
 SETTINGS = Settings(
     title="Which film?",
@@ -75,7 +75,7 @@ def answer_all(study: Study, rater: Rater, choice: int | None = 1) -> int:
 
 def serve_file(path: str, port: int) -> None:
     """What a process of a server runs."""
-    from l2x.study.serving import serve
+    from l2x.apps.study._serving import serve
 
     with Study(path) as study:
         serve(study, host="127.0.0.1", port=port)
@@ -84,7 +84,7 @@ def serve_file(path: str, port: int) -> None:
 @contextmanager
 def served(study: Study) -> Iterator[str]:
     """The address of the site, which a thread of this process serves."""
-    from l2x.study.site import site
+    from l2x.apps.study._site import site
 
     config = uvicorn.Config(site(study, open_to_all=True), port=0, log_level="warning", access_log=False)
     socket, server = config.bind_socket(), uvicorn.Server(config)

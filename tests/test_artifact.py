@@ -20,7 +20,7 @@ from safetensors.numpy import save as write_tensors
 from toy_models import one_column
 
 import l2x
-from l2x import artifact
+from l2x.export import _artifact as artifact
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load as read_tensors, save as write_tensors
 import l2x
-from l2x.artifact import _checksum
+from l2x.export._artifact import _checksum
 
 content, path, edits = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), int(sys.argv[3])
 tensors = read_tensors(content)

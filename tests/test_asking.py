@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.asking import (
+from l2x.learning.networks import recipes_of
+from l2x.model._budget import (
     REMOTE,
     Memory,
     announce,
@@ -61,8 +62,8 @@ def test_what_was_asked_before_is_not_asked_again() -> None:
     [(l2x.Columns, 1 << 20), (l2x.Patches, 1 << 19), (l2x.Words, 1 << 16), (l2x.Sentences, 1 << 16)],
 )
 def test_the_default_limit_is_a_number_of_rows(view: type[l2x.features.View], rows: int) -> None:
-    assert default_queries(view.recipes.queries, print, brought=False) == rows
-    assert default_queries(view.recipes.queries, print, brought=True) == 0
+    assert default_queries(recipes_of(view).queries, print, brought=False) == rows
+    assert default_queries(recipes_of(view).queries, print, brought=True) == 0
 
 
 def test_a_remote_model_has_a_lower_default() -> None:

@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 import l2x
-from l2x.blackbox import as_black_box, evaluating
+from l2x.model._black_box import as_black_box, evaluating
 
 X, y = make_classification(300, 6, random_state=0)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.comparison import BY_NAME, Comparison, known_name
-from l2x.training import TrainingPlan
+from l2x.evaluation._comparison import BY_NAME, Comparison, known_name
+from l2x.learning._training import TrainingPlan
 
 PLAN = TrainingPlan.quick()
 X = np.random.default_rng(0).normal(size=(400, 6)).astype(np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +10,11 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x import conditional
-from l2x.conditional import ConditionalModel, FittedQ, MixedQ, ModelQ, NetworkQ
-from l2x.data import Rows
-from l2x.likelihood import Categorical
+from l2x.learning import _surrogate as conditional
+from l2x.learning._likelihood import Categorical
+from l2x.learning._rows import Rows
+from l2x.learning._surrogate import ConditionalModel, FittedQ, MixedQ, ModelQ, NetworkQ
+from l2x.learning.networks import networks_of
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 VIEW = l2x.Columns().fit(X)
@@ -23,7 +23,7 @@ MASK = np.random.default_rng(1).random((30, 3)) < 0.5
 
 def network() -> NetworkQ:
     torch.manual_seed(0)
-    return NetworkQ(VIEW.networks(2).predictor().eval(), Categorical(2))
+    return NetworkQ(networks_of(VIEW, 2).predictor().eval(), Categorical(2))
 
 
 def rows() -> Rows:
@@ -40,7 +40,7 @@ def test_without_gradients_some_rows_at_a_time_say_the_same(monkeypatch: pytest.
 
 def test_other_weights_make_another_q() -> None:
     q = network()
-    other = q.with_networks({"predictor": VIEW.networks(2).predictor()})
+    other = q.with_networks({"predictor": networks_of(VIEW, 2).predictor()})
     assert other.likelihood == q.likelihood
     assert other.predictor is not q.predictor
     assert list(q.networks) == ["predictor"]
@@ -72,7 +72,7 @@ def test_a_fitted_q_is_asked_about_raw_inputs() -> None:
 
 
 def test_the_callers_gradient_mode_is_its_own_between_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(l2x.Columns, "recipes", replace(l2x.Columns.recipes, rows_at_once=10))
+    monkeypatch.setattr(l2x.Columns, "rows_at_once", 10)
     parts = FittedQ(VIEW, network()).heads(X, X, k=2)
     for part in parts:
         assert part.shape == (10, 3, 2)

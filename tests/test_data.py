@@ -16,11 +16,18 @@ from sklearn.pipeline import make_pipeline
 from toy_models import one_column
 
 import l2x
-from l2x.blackbox import as_black_box
-from l2x.data import Rows, ask, check_known_columns, checked_responses, likelihood_of, prepare, split
-from l2x.likelihood import Categorical, Gaussian
-from l2x.networks.recipe import Recipes
-from l2x.training import Run
+from l2x.learning._likelihood import Categorical, Gaussian
+from l2x.learning._rows import (
+    Rows,
+    check_known_columns,
+    checked_responses,
+    likelihood_of,
+    prepare,
+    split,
+)
+from l2x.learning._training import Run
+from l2x.model import query
+from l2x.model._black_box import as_black_box
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 VIEW = l2x.Columns().fit(X)
@@ -62,8 +69,8 @@ def test_a_share_that_leaves_nothing_to_learn_from() -> None:
 
 
 def test_no_rows_are_nothing_to_ask_about() -> None:
-    with pytest.raises(l2x.InputError, match="no rows to ask the model about"):
-        ask(l2x.as_black_box(one_column), VIEW, X[:0], progress=False)
+    with pytest.raises(l2x.InputError, match="no rows to query the model for"):
+        query(l2x.as_black_box(one_column), VIEW, X[:0])
 
 
 def rows(*, raw: bool) -> Rows:
@@ -86,9 +93,9 @@ def test_indices_and_copies_keep_inputs_and_answers_together(raw: bool) -> None:
     assert some.repeat(1) is some
 
 
-def test_a_model_that_fails_half_way_keeps_its_answers() -> None:
+def test_rows_at_once_bounds_what_the_model_gets() -> None:
     class Small(l2x.Columns):
-        recipes = Recipes(rows_at_once=10)
+        rows_at_once = 10
 
     asked: list[int] = []
 
@@ -98,22 +105,11 @@ def test_a_model_that_fails_half_way_keeps_its_answers() -> None:
             raise ConnectionError("gone")
         return one_column(part)
 
-    with pytest.raises(l2x.BlackBoxError, match=r"Rows 10 to 19: .*gone") as caught:
-        ask(l2x.as_black_box(model), Small().fit(X), X, progress=False)
+    view = Small().fit(X)
+    with pytest.raises(l2x.BlackBoxError, match=r"Rows 10 to 19: .*gone"):
+        query(l2x.as_black_box(model), view, X)
     assert asked == [8, 2, 10]  # a few rows first, and never more than the view's ten
-    assert np.allclose(caught.value.answers, one_column(X[:10]))
-    answered = caught.value.answered
-    asked[:] = [0] * 3
-    rest = ask(l2x.as_black_box(model), Small().fit(X), X, progress=False, answered=answered)
-    assert sum(asked) == 30
-    assert np.allclose(rest, one_column(X))
-    other = X.copy()
-    other[3] += 1  # no longer what was answered: asked again, with the batch that it is in
-    asked[:] = [0] * 3
-    assert np.allclose(
-        ask(l2x.as_black_box(model), VIEW, other, progress=False, answered=answered), one_column(other)
-    )
-    assert sum(asked) == 38
+    assert np.allclose(query(l2x.as_black_box(model), view, X), one_column(X))
 
 
 def test_answers_that_the_user_brings_are_checked_as_a_models() -> None:

@@ -20,9 +20,9 @@ import pytest
 from flawed_server import Flawed, says, serving
 
 import l2x
-from l2x import endpoint as module
-from l2x.endpoint import Endpoint
-from l2x.labelling.questions import Part, ask_about
+from l2x.model import _endpoint as module
+from l2x.model._endpoint import Endpoint
+from l2x.model._querying import Part, ask_about
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 

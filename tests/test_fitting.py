@@ -11,12 +11,13 @@ from torch import nn
 from toy_models import one_column
 
 import l2x
-from l2x.conditional import NetworkQ
-from l2x.data import Rows, prepare
-from l2x.fitting import _subsets, fit_reader, fit_selector, fit_surrogate, random_masks
-from l2x.networks.recipe import ReadsFirst
-from l2x.sampling import PlackettLuce
-from l2x.training import Phase, Run
+from l2x.learning._phases import _subsets, fit_reader, fit_selector, fit_surrogate, random_masks
+from l2x.learning._rows import Rows, prepare
+from l2x.learning._surrogate import NetworkQ
+from l2x.learning._training import Phase, Run
+from l2x.learning.networks import networks_of
+from l2x.learning.networks._recipes import ReadsFirst
+from l2x.learning.samplers import PlackettLuce
 
 PLAN = l2x.TrainingPlan(Phase(30, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)
 
@@ -102,13 +103,13 @@ def test_a_surrogate_learns_and_is_frozen() -> None:
     run = Run.begin(PLAN, seed=0)
     data = problem(run)
     with run.seeded():  # the initial weights: some that chance brings learn too little in so few steps
-        q = NetworkQ(data.view.networks(2).predictor(), data.likelihood)
+        q = NetworkQ(networks_of(data.view, 2).predictor(), data.likelihood)
     fit_surrogate(q, data, run)
     assert not any(p.requires_grad for p in q.predictor.parameters())
     losses = [line["validation_loss"] for line in run.history]
     assert losses[-1] < losses[0]
     before = {name: p.clone() for name, p in q.predictor.named_parameters()}
-    fit_selector(data.view.networks(2).selector(), q, data, PlackettLuce(), run)
+    fit_selector(networks_of(data.view, 2).selector(), q, data, PlackettLuce(), run)
     assert all(torch.equal(p, before[name]) for name, p in q.predictor.named_parameters())
 
 
@@ -132,7 +133,7 @@ class Reads(ReadsFirst):
 def test_only_a_selector_that_says_so_reads_first() -> None:
     run = Run.begin(PLAN, seed=0)
     data = problem(run)
-    q = NetworkQ(data.view.networks(2).predictor().requires_grad_(False), data.likelihood)
+    q = NetworkQ(networks_of(data.view, 2).predictor().requires_grad_(False), data.likelihood)
     strange = NotAReader()
     fit_reader(strange, q, data, run)
     assert not run.history

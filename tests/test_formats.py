@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from l2x.formats import FORMAT, upgraded
+from l2x.export._artifact import FORMAT, upgraded
 
 
 def settings(view: str, **more: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from l2x.gains import Gains, seen_by_q, seen_in_scores
-from l2x.likelihood import Categorical, Gaussian
+from l2x.learning._likelihood import Categorical, Gaussian
+from l2x.learning._sizes import Gains, seen_by_q, seen_in_scores
 
 
 def test_the_regression_finds_what_is_linear() -> None:

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from l2x.inputs import cells, labels, row_indices, take
+from l2x._base.arrays import cells, labels, row_indices, take
 
 FRAME = pd.DataFrame({"a": np.arange(5.0), "b": list("vwxyz")}, index=list("ABCDE"))
 KINDS: dict[str, Any] = {

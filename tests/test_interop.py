@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import l2x
-from l2x.interop import arrow_columns, margins
+from l2x.display._interop import arrow_columns, margins
 
 
 def test_margins_are_positive_exactly_where_selected(fitted: l2x.Explainer, table: np.ndarray) -> None:

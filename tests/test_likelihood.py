@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from l2x.likelihood import Categorical, Gaussian, Likelihood
+from l2x.learning._likelihood import Categorical, Gaussian, Likelihood
 
 LOGITS = st.lists(st.lists(st.floats(-5, 5), min_size=3, max_size=3), min_size=1, max_size=5)
 

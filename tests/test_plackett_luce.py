@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 import torch
 
-from l2x.plackett_luce import NEVER, first_ranks, gumbel, log_probability, top_k
+from l2x.learning._plackett_luce import NEVER, first_ranks, gumbel, log_probability, top_k
 
 
 def rng(seed: int = 0) -> torch.Generator:

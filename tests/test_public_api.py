@@ -18,7 +18,7 @@ import l2x
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(l2x.__path__, "l2x.")
-    if not module.name.startswith("l2x.cli")
+    if not module.name.startswith("l2x.apps.cli")
 ]
 
 
@@ -40,7 +40,7 @@ def test_the_names_are_those_of_the_stub_and_every_one_exists() -> None:
         assert getattr(l2x, name) is not None
 
 
-@pytest.mark.parametrize("name", ["baselines", "datasets", "evaluation", "study"])
+@pytest.mark.parametrize("name", ["baselines", "datasets", "evaluation", "apps.study"])
 def test_a_package_exports_what_it_holds(name: str) -> None:
     package = importlib.import_module(f"l2x.{name}")
     held = {
@@ -54,13 +54,14 @@ def test_a_package_exports_what_it_holds(name: str) -> None:
 
 def test_errors_and_samplers_have_short_names() -> None:
     assert l2x.InputError is l2x.errors.InputError
-    assert l2x.PlackettLuce is l2x.sampling.PlackettLuce
+    assert l2x.PlackettLuce is l2x.learning.samplers.PlackettLuce
     with pytest.raises(AttributeError, match="no attribute 'explian'"):
         _ = l2x.explian
 
 
 def test_import_is_light() -> None:
-    code = "import sys, l2x, l2x.cli; print({'torch', 'sklearn', 'pandas', 'matplotlib'} & set(sys.modules))"
+    heavy = "{'torch', 'sklearn', 'pandas', 'matplotlib'}"
+    code = f"import sys, l2x, l2x.apps.cli; print({heavy} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "set()"
 
@@ -68,8 +69,3 @@ def test_import_is_light() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
-
-
-def test_the_old_name_of_evaluation() -> None:
-    code = "import l2x; assert l2x.metrics.posthoc_accuracy is l2x.evaluation.posthoc_accuracy"
-    subprocess.run([sys.executable, "-c", code], check=True)

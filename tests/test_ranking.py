@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from l2x import ranking
-from l2x.ranking import above_rest, best, best_with_scores, ranked
+from l2x._base import ranking
+from l2x._base.ranking import above_rest, best, best_with_scores, ranked
 
 ODD_SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, np.inf, -np.inf, np.nan]) | st.floats(
     width=32

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.plackett_luce import NEVER, k_hot
-from l2x.sampling import ConcreteMax, Evidence, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
-from l2x.training import Phase
+from l2x.learning._plackett_luce import NEVER, k_hot
+from l2x.learning._training import Phase
+from l2x.learning.samplers import ConcreteMax, Evidence, PlackettLuce, Reinforce, RelaxedTopK, SoftAttention
 
 sizes = st.integers(2, 12).flatmap(lambda d: st.tuples(st.just(d), st.integers(1, d)))
 seeds = st.integers(0, 2**31)

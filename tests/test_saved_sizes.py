@@ -10,8 +10,7 @@ import pytest
 
 import l2x
 from l2x.errors import ArtifactError
-from l2x.saved_sizes import header_of, restored, tensors_of
-from l2x.sizes import Sizes
+from l2x.learning._sizes import Sizes, header_of, restored, tensors_of
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def sizes() -> Sizes:
 
 def read(header: Any, tensors: dict[str, np.ndarray]) -> Sizes | None:
     header = json.loads(json.dumps(header))
-    return restored(header, tensors, k=3, d=5, likelihood=l2x.likelihood.Categorical(2))
+    return restored(header, tensors, k=3, d=5, likelihood=l2x.learning._likelihood.Categorical(2))
 
 
 def test_what_comes_back_is_what_went_in(sizes: Sizes) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 import l2x
-from l2x.networks.columns import ColumnSelector
-from l2x.scoring import input_scores
+from l2x.learning._selection import input_scores
+from l2x.learning.networks._columns import ColumnSelector
 
 
 @pytest.fixture
@@ -40,7 +38,7 @@ def test_batches_give_what_one_pass_gives(
     with torch.inference_mode():
         expected = selector(view.encode(ROWS), TOLD)
     np.testing.assert_array_equal(whole, expected.numpy())
-    monkeypatch.setattr(type(view), "recipes", replace(l2x.Columns.recipes, rows_at_once=2))
+    monkeypatch.setattr(type(view), "rows_at_once", 2)
     parts, unseen = input_scores(view, selector, ROWS, TOLD)
     assert unseen == {"b": 2}
     np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)

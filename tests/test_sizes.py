@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.gains import cross_fitted, seen_in_scores
-from l2x.sizes import Sizes, best_sizes
+from l2x.learning._sizes import Sizes, best_sizes, cross_fitted, seen_in_scores
 
 
 def switched(X: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from toy_models import one_column
 
 import l2x
-from l2x.likelihood import Categorical, Gaussian
-from l2x.training import Phase
+from l2x.learning._likelihood import Categorical, Gaussian
+from l2x.learning._training import Phase
 
 PLAN = l2x.TrainingPlan(
     Phase(150, 5e-3, batch_size=200, averaging=0.9), Phase(150, 1e-2, batch_size=200, averaging=0.9),
@@ -181,8 +181,8 @@ def test_answers_may_be_logits_as_the_models_are() -> None:
 
 def test_a_streamed_model_reads_frames_as_in_fit(tmp_path: Path) -> None:
     """Also where it picks columns by a list of names, which a pyarrow table does not know."""
-    from l2x.files.tables import Table
-    from l2x.scale.stream import BatchExplainer, explain_table
+    from l2x.export._stream import BatchExplainer, explain_table
+    from l2x.files._tables import Table
 
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
     frame.to_parquet(tmp_path / "rows.parquet")

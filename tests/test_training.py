@@ -15,7 +15,8 @@ from toy_models import first_column
 
 import l2x
 from l2x.errors import InputError, TrainingError
-from l2x.training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
+from l2x.learning._training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
+from l2x.learning.networks import recipes_of
 
 
 def parabola(steps: int = 400, **options: object) -> tuple[nn.Linear, list[dict[str, float]]]:
@@ -315,7 +316,7 @@ def test_a_quick_plan_is_the_views_own_but_shorter() -> None:
 
     assert l2x.TrainingPlan.quick(l2x.Columns()) == l2x.TrainingPlan.quick()
     for view in (l2x.Words(), l2x.Sentences(), l2x.Patches(2)):
-        plan, quick = view.recipes.ours.plan, l2x.TrainingPlan.quick(view)
+        plan, quick = recipes_of(view).ours.plan, l2x.TrainingPlan.quick(view)
         assert quick.value.batch_size == plan.value.batch_size
         assert quick.value.steps < plan.value.steps
         assert quick.selector.steps < plan.selector.steps

@@ -12,11 +12,12 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x.conditional import MixedQ, ModelQ, NetworkQ, Q
-from l2x.data import Rows
-from l2x.likelihood import Categorical
-from l2x.training import Phase
-from l2x.values import Both, Ingredients, Joint, Surrogate, Value, as_value, check_compatible
+from l2x.learning._likelihood import Categorical
+from l2x.learning._rows import Rows
+from l2x.learning._surrogate import MixedQ, ModelQ, NetworkQ, Q
+from l2x.learning._training import Phase
+from l2x.learning.networks import networks_of
+from l2x.learning.objectives import Both, Ingredients, Joint, Surrogate, Value, as_value, check_compatible
 
 PLAN = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)
 
@@ -59,7 +60,7 @@ def test_log_value_of_every_mask(table: np.ndarray) -> None:
     view = l2x.Columns().fit(table)
     target = Categorical(2).targets(one_column(table))
     rows = Rows(view, table, view.encode(table), target)
-    predictor = view.networks(2).predictor().requires_grad_(False)
+    predictor = networks_of(view, 2).predictor().requires_grad_(False)
     black_box = l2x.as_black_box(one_column)
     qs: list[Q] = [
         NetworkQ(predictor, Categorical(2)),
@@ -111,7 +112,7 @@ def encoded(X: np.ndarray) -> Rows:
 
 def test_both_averages_the_log_values(table: np.ndarray) -> None:
     rows = encoded(table)
-    network = NetworkQ(rows.view.networks(2).predictor().requires_grad_(False), Categorical(2))
+    network = NetworkQ(networks_of(rows.view, 2).predictor().requires_grad_(False), Categorical(2))
     model = ModelQ(l2x.as_black_box(one_column), Categorical(2), np.random.default_rng(0))
     masks = (torch.rand(3, len(table), 5, generator=torch.Generator().manual_seed(0)) < 0.5).float()
     said = [q.log_value(rows, masks) for q in (network, model)]
@@ -124,7 +125,7 @@ def test_both_averages_the_log_values(table: np.ndarray) -> None:
 
 def test_within_a_limit_the_first_rows_are_asked_and_the_others_are_the_surrogates(table: np.ndarray) -> None:
     rows = encoded(table)
-    network = NetworkQ(rows.view.networks(2).predictor().requires_grad_(False), Categorical(2))
+    network = NetworkQ(networks_of(rows.view, 2).predictor().requires_grad_(False), Categorical(2))
     black_box = l2x.as_black_box(one_column)
     model = ModelQ(black_box, Categorical(2), np.random.default_rng(0), limit=32.5)
     masks = torch.ones(3, len(table), 5)
@@ -262,5 +263,5 @@ def test_what_was_asked_includes_the_look_at_the_result(
 
 def test_evidence_wants_a_q_that_has_learned() -> None:
     with pytest.raises(l2x.InputError, match=r"Evidence does not teach q, and Joint\(\) has to learn"):
-        check_compatible(Joint(), l2x.sampling.Evidence())
-    check_compatible(Both(), l2x.sampling.Evidence())
+        check_compatible(Joint(), l2x.learning.samplers.Evidence())
+    check_compatible(Both(), l2x.learning.samplers.Evidence())

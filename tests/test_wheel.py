@@ -12,11 +12,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
-    "l2x/web/static/htmx.min.js",
-    "l2x/web/static/l2x.css",
-    "l2x/web/templates/base.html",
-    "l2x/serve/static/playground.js",
-    "l2x/serve/templates/playground.html",
+    "l2x/display/static/htmx.min.js",
+    "l2x/display/static/l2x.css",
+    "l2x/display/templates/base.html",
+    "l2x/apps/serve/static/playground.js",
+    "l2x/apps/serve/templates/playground.html",
 )
 
 
@@ -48,7 +48,7 @@ def python(unpacked: Path, *arguments: str) -> str:
 
 
 def test_the_wheel_holds_both_packages_whole(unpacked: Path) -> None:
-    for name in ("l2x/py.typed", "l2x/__init__.pyi", "l2x/plots/templates/report.html", *PAGES):
+    for name in ("l2x/py.typed", "l2x/__init__.pyi", "l2x/display/templates/report.html", *PAGES):
         assert (unpacked / name).exists(), name
     for package in ("l2x", "l2x_experiments"):
         sources = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src" / package).rglob("*.py")}
@@ -58,5 +58,5 @@ def test_the_wheel_holds_both_packages_whole(unpacked: Path) -> None:
 
 def test_its_commands_run(unpacked: Path) -> None:
     assert python(unpacked, "-c", "import l2x; print(l2x.__file__)").startswith(str(unpacked))
-    assert "imdb-sentences" in python(unpacked, "-m", "l2x.cli", "reproduce", "--help")
-    assert "--variant" in python(unpacked, "-m", "l2x.cli", "reproduce", "synthetic", "--help")
+    assert "imdb-sentences" in python(unpacked, "-m", "l2x.apps.cli", "reproduce", "--help")
+    assert "--variant" in python(unpacked, "-m", "l2x.apps.cli", "reproduce", "synthetic", "--help")

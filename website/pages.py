@@ -57,7 +57,7 @@ def run_block(code: str, space: dict[str, Any], page: str) -> tuple[str, Any]:
 def output_of(shown: Any, picture: Path, drawn: list[Path]) -> str:
     """A figure as a picture with its title for those who cannot see it, HTML as it is, all else as text."""
     if hasattr(shown, "savefig"):
-        from l2x.plots.style import save_figure
+        from l2x.display._style import save_figure
 
         drawn.append(save_figure(shown, picture))
         return f"![{shown.get_suptitle()}](pictures/{picture.name}){{ .figure }}"

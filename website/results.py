@@ -71,7 +71,7 @@ def section_text(section: Any, name: str, number: int, folder: Path) -> str:
     if section.table is not None:
         parts.append(markdown_table(*section.table))
     for i, figure in enumerate(section.figures):
-        from l2x.plots.style import save_figure
+        from l2x.display._style import save_figure
 
         file = save_figure(figure, folder / "figures" / f"{name}-{number}-{i}.svg")
         parts.append(f"![{figure.get_suptitle() or section.heading}](figures/{file.name}){{ .figure }}")

@@ -17,9 +17,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
 
-import numpy as np
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 
@@ -42,15 +40,11 @@ class InputError(L2XError, ValueError):
 class BlackBoxError(L2XError, RuntimeError):
     """The model to be explained raised, or what it returned cannot be P_m(y|x).
 
-    `answers` holds what it had answered of the first rows, and the next `fit` of the same explainer on the
-    same rows asks only about the rest; `l2x.label` and `fit(..., journal=)` keep answers on disk.
+    `l2x.label` and `fit(..., journal=)` keep the predictions made so far on disk, and resume from them.
 
     >>> issubclass(BlackBoxError, RuntimeError)
     True
     """
-
-    answers: np.ndarray[Any, Any] | None = None
-    answered: Any = None  # every answer, with its row: l2x.files.answers.Answered
 
 
 class TrainingError(L2XError, RuntimeError):

@@ -5,52 +5,72 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
-from l2x.asking import (
+from l2x._base.arrays import Array
+from l2x._base.progress import say
+from l2x.errors import InputError, NotFittedError, some
+from l2x.explanation import Explanation
+from l2x.features import Columns, View, checked_k, draws_replacements
+from l2x.files import Table, read_answers, read_training_rows
+from l2x.learning import (
+    TOO_FEW,
+    Answer,
+    ConcreteMax,
+    FittedQ,
+    Ingredients,
+    Likelihood,
+    Model,
+    Options,
+    PlackettLuce,
+    Q,
+    ReadsFirst,
+    Recipe,
+    Run,
+    Sampler,
+    SelfCheck,
+    Sizes,
+    TrainingPlan,
+    TrainingRows,
+    Value,
+    as_value,
+    check_compatible,
+    checked_answers,
+    fit_reader,
+    fit_selector,
+    input_scores,
+    networks_of,
+    pick_device,
+    prepare,
+    reading,
+    recipes_of,
+    scored,
+    seen_by_q,
+    self_check,
+    sizes_of,
+)
+from l2x.model import (
+    BlackBox,
     Memory,
     announce,
+    as_black_box,
     check_enough,
     checked_queries,
     default_queries,
+    query,
     rows_within,
     without_reserve,
 )
-from l2x.blackbox import BlackBox, as_black_box
-from l2x.conditional import FittedQ, Q
-from l2x.data import TrainingRows, ask, checked_answers, prepare
-from l2x.errors import BlackBoxError, InputError, NotFittedError, some
-from l2x.explanation import Explanation
-from l2x.features.columns import Columns
-from l2x.features.removal import draws_replacements
-from l2x.features.view import View, checked_k
-from l2x.files.answers import Answered, read_answers
-from l2x.files.tables import Table, read_training_rows
-from l2x.fitting import fit_reader, fit_selector, reading
-from l2x.foundations.arrays import Array
-from l2x.foundations.progress import say
-from l2x.gains import seen_by_q
-from l2x.likelihood import Likelihood
-from l2x.networks.recipe import Answer, Options, ReadsFirst, Recipe
-from l2x.sampling import ConcreteMax, PlackettLuce, Sampler
-from l2x.scoring import input_scores
-from l2x.sizes import TOO_FEW, Sizes, sizes_of
-from l2x.training import Run, TrainingPlan, pick_device
-from l2x.values import Ingredients, Model, Value, as_value, check_compatible
-
-if TYPE_CHECKING:
-    from l2x.evaluation.self_check import SelfCheck
 
 # From fewer inputs a selector learns less than the model says when asked about each (docs/method.md).
 FEW_ROWS = 1000
@@ -87,7 +107,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training and how the gradient comes back.
     selector, predictor : torch module, or options of the default network as a dict
-    training : TrainingPlan, default the view's own (`features.recipes.ours.plan`)
+    training : TrainingPlan, default the view's own (`recipes_of(features).ours.plan`)
     seed : int
         The same seed, data and machine give the same explainer; the global generators are left alone.
     device : "auto", "cpu", "cuda", ...
@@ -154,7 +174,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         of its sizes without normalisation, and the weights that q finds best.
         """
         features = Columns(standardize=False, bins=0, removal="zero") if features is None else features
-        recipe = features.recipes.letter if to_the_letter else features.recipes.paper
+        recipe = recipes_of(features).letter if to_the_letter else recipes_of(features).paper
         settings: dict[str, Any] = {
             "value": "joint",
             "answer": "distribution",
@@ -195,13 +215,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         started = time.perf_counter()
         # A new one: the model may have been fitted again since the last time.
         black_box, value, features = self._wrap(), as_value(self.value), self.features or Columns()
-        recipe = features.recipes.ours if value.fixed else Recipe()  # joint training is the paper's affair
+        recipe = (
+            recipes_of(features).ours if value.fixed else Recipe()
+        )  # joint training is the paper's affair
         sampler = self.sampler or recipe.sampler or PlackettLuce()
         check_compatible(value, sampler)
         answer, queries = checked_answer(self.answer or recipe.answer), checked_queries(self.queries)
         if not isinstance(self.sees_answer, bool):
             raise InputError(f"sees_answer is {self.sees_answer!r}; expected True or False.")
-        run = Run.begin(self.training or features.recipes.ours.plan, self.seed, pick_device(self.device))
+        run = Run.begin(self.training or recipes_of(features).ours.plan, self.seed, pick_device(self.device))
         if isinstance(responses, str | Path):
             sampled = isinstance(X, str | Path)
             responses = read_answers(responses, rows=rows if sampled else None, seed=run.seed)
@@ -213,38 +235,36 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         subsets = sampler.subsets_of(view.d) if isinstance(value, Model) else 0
         if queries is None:
             brought = responses is not None
-            queries = default_queries(view.recipes.queries, black_box.predict, brought=brought)
+            queries = default_queries(recipes_of(view).queries, black_box.predict, brought=brought)
         if not isinstance(queries, timedelta):
             check_enough(queries, run.plan.selector.steps, subsets)
-        with self._unfinished() as unfinished:
-            data = prepare(
-                black_box, view, X, responses,
-                k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
-                timed=isinstance(queries, timedelta),
-                journal=None if journal is None else Path(journal), answered=unfinished.answered,
+        data = prepare(
+            black_box, view, X, responses,
+            k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
+            timed=isinstance(queries, timedelta),
+            journal=None if journal is None else Path(journal),
+        )  # fmt: skip
+        with run.seeded():
+            selector = self._build_selector(data.view, data.likelihood).to(run.device)
+            limit = rows_within(queries, data.seconds_per_row)
+            usable = without_reserve(limit) if self.queries is None else limit
+            calls = _calls(selector, run.plan)
+            check_enough(usable, calls, subsets)
+            if value.asks_model:
+                wanted = calls * run.plan.selector.batch_size * sampler.subsets_of(view.d)
+                announce(min(usable, wanted), data.seconds_per_row, visible=run.plan.progress)
+            memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
+            q = self._build_q(
+                data.view, data.likelihood, black_box, run.device,
+                memory=memory, questions_per_call=usable / calls,
             )  # fmt: skip
-            unfinished.data = data if responses is None else None
-            with run.seeded():
-                selector = self._build_selector(data.view, data.likelihood).to(run.device)
-                limit = rows_within(queries, data.seconds_per_row)
-                usable = without_reserve(limit) if self.queries is None else limit
-                calls = _calls(selector, run.plan)
-                check_enough(usable, calls, subsets)
-                if value.asks_model:
-                    wanted = calls * run.plan.selector.batch_size * sampler.subsets_of(view.d)
-                    announce(min(usable, wanted), data.seconds_per_row, visible=run.plan.progress)
-                memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
-                q = self._build_q(
-                    data.view, data.likelihood, black_box, run.device,
-                    memory=memory, questions_per_call=usable / calls,
-                )  # fmt: skip
-                value.fit(q, data, run)
-                if value.fixed:
-                    fit_reader(selector, q, data, run)
-                finished = fit_selector(
-                    selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
-                )
-            sizes = sizes_of(selector, q, data, sees_answer=self.sees_answer)
+            value.fit(q, data, run)
+            if value.fixed:
+                fit_reader(selector, q, data, run)
+            finished = fit_selector(
+                selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
+            )
+        sizes = sizes_of(selector, q, data, sees_answer=self.sees_answer)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
         self._keep(data, selector, q, run)
@@ -253,26 +273,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
-    @contextmanager
-    def _unfinished(self) -> Iterator[Unfinished]:
-        """What the same model had answered when an earlier `fit` failed or was interrupted; kept if that
-        happens again, also where the model fails only when it is asked about masked rows."""
-        model, answered = getattr(self, "_failed", (None, None))
-        attempt = Unfinished(answered if model is self.model else None)
-        try:
-            yield attempt
-        except (BlackBoxError, KeyboardInterrupt) as stop:
-            labelled = attempt.data and attempt.data.answered
-            self._failed = (self.model, labelled or getattr(stop, "answered", None))
-            raise
-        self._failed = (None, None)
-
     def _check(self, X: Any, data: TrainingRows, limit: int, progress: bool) -> None:
         """Look at what was learned, say it in a line, and warn where it is not good. What the model was asked
         is said first, this look included."""
-        from l2x.evaluation.self_check import self_check
 
-        check = self_check(self, self.features_.check(X), data, questions=limit - data.asked_masked)
+        def explain(raw: Any, answers: Array) -> Explanation:
+            return self.explain_quietly(raw, answers=answers if self.sees_answer else None)
+
+        X, left = self.features_.check(X), limit - data.asked_masked
+        check = self_check(explain, self.q_, X, data, queries=left, seed=self.seed)
         self.check_: SelfCheck | None = check
         self.rows_asked_ = data.asked
         self.queries_: int | None = data.asked_masked
@@ -364,7 +373,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif not len(X):
             answers = np.zeros((0, likelihood.outputs))
         elif self.model is not None:
-            answers = ask(self._black_box(), self.features_, X, progress=False)
+            answers = query(self._black_box(), self.features_, X)
         else:
             raise InputError(
                 "This explainer reads the model's answers beside the inputs: pass them, "
@@ -393,7 +402,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """As captum's methods have it: a tensor like `inputs` (in a tuple, if that came in one), positive
         where something was selected (how far above the rest), zero elsewhere. What is explained is the whole
         answer: `target` is ignored."""
-        from l2x.interop import attribution
+        from l2x.display import attribution
 
         if isinstance(inputs, tuple) and len(inputs) == 1:  # as captum's metrics hand tensors on
             return (self.attribute(inputs[0], target),)
@@ -406,20 +415,18 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
         (for regression, the R² of those answers). A float that prints with what random features and all
         others keep. `y` is ignored; it is there for scikit-learn. `keep` is that of `explain`."""
-        from l2x.evaluation.agreement import scored
-
         return scored(self._black_box(), X, self.explain(X, keep=keep))
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""
-        from l2x.artifact import save
+        from l2x.export import save
 
         return save(self, path)
 
     def export_onnx(self, path: str | Path, X: Any = None) -> Path:
         """Write an ONNX file that explains without l2x and torch: raw inputs in; scores, indices and mask
         out. It is compared with this explainer on made-up rows, or on the rows X, before it is written."""
-        from l2x.export.file import export_onnx
+        from l2x.export import export_onnx
 
         return export_onnx(self, path, X)
 
@@ -461,7 +468,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
         """A new w_θ for this view."""
         told = {"told": likelihood.outputs} if self.sees_answer else {}
-        return _network(self.selector, view.networks(likelihood.outputs).selector, **told)
+        return _network(self.selector, networks_of(view, likelihood.outputs).selector, **told)
 
     def _build_q(
         self,
@@ -474,7 +481,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """A new q, as the value has it."""
 
         def build_predictor(sees_mask: bool) -> nn.Module:
-            build = view.networks(likelihood.outputs).predictor
+            build = networks_of(view, likelihood.outputs).predictor
             return _network(self.predictor, build, sees_mask=sees_mask).to(device)
 
         given = Ingredients(likelihood, build_predictor, black_box, self.seed, **asking)
@@ -502,15 +509,6 @@ def checked_answer(answer: Any) -> Answer:
         raise InputError(f"answer is {answer!r}; choose 'distribution' or 'class'.")
     chosen: Answer = answer
     return chosen
-
-
-@dataclass
-class Unfinished:
-    """A fit under way: what an earlier attempt had been answered; once the model has labelled all rows, what
-    training starts from."""
-
-    answered: Answered | None
-    data: TrainingRows | None = None
 
 
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:

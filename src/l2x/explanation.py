@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import narwhals as nw
 import numpy as np
 
+from l2x._base.arrays import Array, Rows, batches, labels, row_indices, take
+from l2x._base.ranking import best
 from l2x.errors import InputError
-from l2x.features.matrix import unseen
-from l2x.foundations.arrays import Array, batches
-from l2x.inputs import Rows, labels, row_indices, take
-from l2x.ranking import best
+from l2x.features import unseen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from l2x.features.view import View
+    from l2x.features import View
 
 Column = TypeVar("Column")
 
@@ -143,7 +142,7 @@ class Explanation:
     def to_html(self, *, rows: int = 20) -> str:
         """A table of the first rows: selected features with their values, shaded by rank; or as inputs of
         this kind are shown, such as images with their selected patches."""
-        from l2x.plots.pictures import html_of
+        from l2x.display import html_of
 
         return html_of(self._shown, self, rows)
 
@@ -151,7 +150,7 @@ class Explanation:
         return self.to_html()
 
     def __repr__(self) -> str:
-        from l2x.plots.tables import explanation_text
+        from l2x.display import explanation_text
 
         return explanation_text(self)
 
@@ -162,14 +161,14 @@ class Explanation:
         the lowest, where all are), and zero for the rest. They rank; they do not add up to the prediction as
         Shapley values do, and the base value is zero.
         """
-        from l2x.interop import shap_explanation
+        from l2x.display import shap_explanation
 
         return shap_explanation(self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """How often each feature was selected; for a single row, its scores; or as inputs of this kind are
         drawn, such as images with their selected patches. Saved if a path is given."""
-        from l2x.plots.pictures import picture_of
+        from l2x.display import picture_of
 
         self._check_rows()
         return picture_of(self._shown, self, path)
@@ -177,7 +176,7 @@ class Explanation:
     def summary_plot(self, path: str | Path | None = None) -> Figure:
         """Many rows at a glance: when is each feature selected, and at which of its values? For texts, which
         words are selected most often. Saved if a path is given."""
-        from l2x.plots.summary import plot_summary
+        from l2x.display import plot_summary
 
         self._check_rows()
         return plot_summary(self, path)
@@ -207,7 +206,7 @@ class Explanation:
         if self.view is None or self.inputs is None:
             return self.unseen
         counts: Counter[str] = Counter()
-        for rows in batches(len(self), self.view.recipes.rows_at_once):
+        for rows in batches(len(self), self.view.rows_at_once):
             counts.update(unseen(self.view, self.view.encode(self.view.take(self.inputs, rows))))
         return counts
 

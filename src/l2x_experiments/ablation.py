@@ -15,11 +15,12 @@ from functools import partial
 from typing import Any, Literal
 
 import l2x
-from l2x.datasets.mnist import mnist as fetch_mnist
-from l2x.datasets.synthetic import synthetic
+from l2x.datasets import mnist as fetch_mnist
+from l2x.datasets import synthetic
 from l2x.evaluation import exact_sets, posthoc_accuracy
-from l2x.networks import columns, patches
-from l2x.networks.recipe import Recipe
+from l2x.learning import Recipe
+from l2x.learning.networks import _columns as columns
+from l2x.learning.networks import _patches as patches
 from l2x_experiments import mnist
 from l2x_experiments.machine import measured_here, timed
 from l2x_experiments.records import Record

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import l2x
-from l2x.blackbox import as_black_box
-from l2x.datasets.adult import adult
+from l2x.datasets import adult
 from l2x.evaluation import fit_judge, posthoc_accuracy
 from l2x.explanation import Explanation
-from l2x.features.columns import Columns
+from l2x.features import Columns
+from l2x.model import as_black_box
 from l2x_experiments.contenders import CONTENDERS, learned
 from l2x_experiments.judges import Judge, judge_accuracy
 from l2x_experiments.machine import measured_here, timed

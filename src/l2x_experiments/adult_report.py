@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2x.evaluation.card import FINDING_NAMES
-from l2x.plots.lines import plot_lines
+from l2x.display import plot_lines
+from l2x.evaluation._card import FINDING_NAMES
 from l2x_experiments.adult import METHODS, SEEDED
 from l2x_experiments.contenders import labels
 from l2x_experiments.records import NOTHING, Records

@@ -13,10 +13,10 @@ from safetensors.torch import load as read_weights
 from safetensors.torch import save as weight_bytes
 from torch import nn
 
-from l2x.datasets.fetching import data_folder
-from l2x.foundations.arrays import Array
-from l2x.foundations.atomic import write_atomically
-from l2x.training import TrainingPlan
+from l2x._base.arrays import Array
+from l2x._base.atomic import write_atomically
+from l2x.datasets._fetching import data_folder
+from l2x.learning import TrainingPlan
 
 # Of all keys. Raise it when the code of a network or of its training changes what the same settings give.
 VERSION = 1

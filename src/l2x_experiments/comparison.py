@@ -14,19 +14,12 @@ from typing import Any
 
 import torch
 
-from l2x.blackbox import as_black_box
-from l2x.conditional import FittedQ, NetworkQ
-from l2x.data import Rows, ask
+from l2x._base.arrays import Array
 from l2x.evaluation import information, mask_only_accuracy, posthoc_accuracy, selected_words
-from l2x.evaluation.agreement import masked_answers
-from l2x.evaluation.information import BITS
 from l2x.explanation import Explanation
-from l2x.features.kinds import unit_of
-from l2x.features.view import View
-from l2x.fitting import fit_probe
-from l2x.foundations.arrays import Array
-from l2x.networks.recipe import Options
-from l2x.training import Run
+from l2x.features import View, unit_of
+from l2x.learning import BITS, FittedQ, NetworkQ, Options, Rows, Run, fit_probe, masked_answers
+from l2x.model import as_black_box, query
 from l2x_experiments.black_boxes.training import Trained
 from l2x_experiments.contenders import CONTENDERS, Cost, learned
 from l2x_experiments.judges import Judge, cached_judge, judge_accuracy
@@ -65,7 +58,7 @@ class Comparison(Setting):
 
     def answers(self, X: Any) -> Array:
         """P_m(y|x) of each input."""
-        return ask(self.black_box, self.features, self.features.check(X), progress=False)
+        return query(self.black_box, self.features, self.features.check(X))
 
     @cached_property
     def test_answers(self) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2x.explanation import Explanation
-from l2x.features.view import View
+from l2x.features import View
 from l2x_experiments.contenders import LABELS
 from l2x_experiments.plots.fidelity import plot_fidelity
 from l2x_experiments.records import NOTHING, Record, Records

@@ -51,7 +51,7 @@ def ours(**options: Any) -> Learn:
 
     def learn(setting: Setting, seed: int) -> Explains:
         # With k = 1 the sum over all subsets is affordable, and has no noise.
-        sampler = l2x.sampling.ExactSum() if setting.k == 1 else None
+        sampler = l2x.learning.samplers.ExactSum() if setting.k == 1 else None
         explainer = l2x.Explainer(
             setting.black_box, setting.k, features=setting.our_features or setting.features, sampler=sampler,
             training=setting.plans.ours, queries=setting.queries, seed=seed, **options,

@@ -17,12 +17,11 @@ from functools import partial
 import numpy as np
 
 import l2x
-from l2x.blackbox import as_black_box
-from l2x.datasets.invase import INVASE_SETS, invase
-from l2x.datasets.synthetic import SyntheticData, synthetic
+from l2x.datasets import INVASE_SETS, SyntheticData, invase, synthetic
 from l2x.errors import InputError
 from l2x.evaluation import exact_sets, false_discovery_rate, fit_judge, true_positive_rate
-from l2x.features.columns import Columns
+from l2x.features import Columns
+from l2x.model import as_black_box
 from l2x_experiments.comparison import Comparison
 from l2x_experiments.contenders import learned
 from l2x_experiments.machine import measured_here, timed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from l2x.datasets.invase import INVASE_SETS
-from l2x.evaluation.card import FINDING_NAMES
+from l2x.datasets import INVASE_SETS
+from l2x.evaluation._card import FINDING_NAMES
 from l2x_experiments.contenders import labels
 from l2x_experiments.honesty import CARD_METHODS, TRUTH_METHODS
 from l2x_experiments.plots.encoding import plot_encoding

@@ -1,7 +1,7 @@
 """Section 4.2's human evaluation, with stand-ins for the humans: what do readers see in the selections?
 
-A study (l2x.study) of the first test reviews, with the selections that the IMDB experiments kept. The readers
-are a sentiment lexicon's, marked as simulated; nobody was asked.
+A study (l2x.apps.study) of the first test reviews, with the selections that the IMDB experiments kept. The
+readers are a sentiment lexicon's, marked as simulated; nobody was asked.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from l2x.datasets.imdb import TextData, imdb
+from l2x.apps.study import Settings, Study, results, simulate
+from l2x.apps.study._content import selected_content, whole_content
+from l2x.apps.study._making import CONSENT, NEUTRAL, described
+from l2x.apps.study._methods import WHOLE
+from l2x.apps.study._study import Cell, Item
+from l2x.datasets import TextData, imdb
 from l2x.errors import InputError
-from l2x.study import Settings, Study, results, simulate
-from l2x.study.content import selected_content, whole_content
-from l2x.study.making import CONSENT, NEUTRAL, described
-from l2x.study.methods import WHOLE
-from l2x.study.study import Cell, Item
 from l2x_experiments.black_boxes.reviews import Problem
 from l2x_experiments.comparison_report import explanation_of
 from l2x_experiments.imdb import ITEMS, VIEWS

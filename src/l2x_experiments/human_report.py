@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from l2x.plots.style import ACCENT, GRID, MUTED, SECOND, label_rows, new_figure, note, style
+from l2x.display import ACCENT, GRID, MUTED, SECOND, label_rows, new_figure, note, style
 from l2x_experiments.black_boxes.reviews import Problem
 from l2x_experiments.contenders import LABELS
 from l2x_experiments.human import METHODS, PROBLEMS, latest

@@ -12,16 +12,12 @@ from functools import lru_cache, partial
 import numpy as np
 from sklearn.base import clone
 
+from l2x._base.arrays import Array
 from l2x.baselines import KernelShap, Lime
-from l2x.blackbox import as_black_box
-from l2x.data import ask
-from l2x.datasets.glove import glove
-from l2x.datasets.imdb import TextData, imdb
-from l2x.features.sentences import Sentences
-from l2x.features.texts import TextView
-from l2x.features.words import Words
-from l2x.foundations.arrays import Array
-from l2x.networks.recipe import Options
+from l2x.datasets import TextData, glove, imdb
+from l2x.features import Sentences, TextView, Words
+from l2x.learning import Options
+from l2x.model import as_black_box, query
 from l2x_experiments import comparison
 from l2x_experiments.black_boxes.reviews import Problem, review_network
 from l2x_experiments.comparison import Comparison
@@ -93,7 +89,7 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         vectors=lambda: view.vectors,
     )
     shown = view.check(test.texts)
-    answers = ask(as_black_box(trained.network, logits=True), view, shown, progress=False).argmax(axis=1)
+    answers = query(as_black_box(trained.network, logits=True), view, shown).argmax(axis=1)
     setting = comparison.compare(
         problem,
         trained,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from l2x.datasets.imdb import imdb
+from l2x.datasets import imdb
+from l2x.display import SafeHtml, verdict_table
 from l2x.evaluation import filler
-from l2x.plots.report import SafeHtml
-from l2x.plots.texts import verdict_table
 from l2x_experiments.black_boxes.reviews import Problem
 from l2x_experiments.comparison_report import Methods, introduction, selection, with_examples
 from l2x_experiments.contenders import LABELS

@@ -6,15 +6,12 @@ from typing import Any
 
 from torch import nn
 
-from l2x.blackbox import BlackBox
-from l2x.conditional import FittedQ, NetworkQ
+from l2x._base.arrays import Array
 from l2x.evaluation import fit_judge
 from l2x.explanation import Explanation
-from l2x.features.view import View
-from l2x.foundations.arrays import Array
-from l2x.likelihood import Categorical
-from l2x.networks.recipe import Options
-from l2x.training import TrainingPlan
+from l2x.features import View
+from l2x.learning import Categorical, FittedQ, NetworkQ, Options, TrainingPlan, networks_of
+from l2x.model import BlackBox
 from l2x_experiments.cache import Key, fingerprint, remembered, value_key
 
 Judge = FittedQ
@@ -39,7 +36,7 @@ def cached_judge(
         judge = fit_judge(black_box, X, k, features=view, training=plan, predictor=options)
         return judge.q.networks["predictor"]
 
-    network = view.networks(classes).predictor(**options)
+    network = networks_of(view, classes).predictor(**options)
     shapes = {entry: list(tensor.shape) for entry, tensor in network.state_dict().items()}
     key = {**key, "data": fingerprint(X), "k": k, "network": shapes, **value_key(plan)}
     predictor = remembered(f"judge-{name}", key, network, fit)

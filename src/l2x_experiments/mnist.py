@@ -7,9 +7,9 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from l2x.datasets.mnist import mnist
-from l2x.features.patches import Patches
-from l2x.foundations.arrays import Array
+from l2x._base.arrays import Array
+from l2x.datasets import mnist
+from l2x.features import Patches
 from l2x_experiments import comparison
 from l2x_experiments.black_boxes.digits import digit_network
 from l2x_experiments.comparison import Comparison

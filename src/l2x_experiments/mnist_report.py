@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from l2x.datasets.mnist import mnist
-from l2x.features.patches import Patches
-from l2x.plots.images import plot_images
+from l2x.datasets import mnist
+from l2x.display import plot_images
+from l2x.features import Patches
 from l2x_experiments.comparison_report import Methods, introduction, selection, with_examples
 from l2x_experiments.contenders import LABELS
 from l2x_experiments.mnist import PROBLEMS, THREE_EIGHT, digits_name

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from l2x.foundations.atomic import write_atomically
+from l2x._base.atomic import write_atomically
 
 Record = dict[str, Any]
 NOTHING = "–"

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from l2x.plots.report import SafeHtml, Section, write_report
-from l2x.plots.style import save_figure, write_file
+from l2x.display import SafeHtml, Section, save_figure, write_file, write_report
 from l2x_experiments.records import Records
 from l2x_experiments.tables import Table
 

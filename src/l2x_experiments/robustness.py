@@ -21,18 +21,19 @@ from typing import Any
 import numpy as np
 
 import l2x
-from l2x.blackbox import BlackBox, as_black_box
-from l2x.data import ask
-from l2x.datasets.adult import adult
-from l2x.evaluation.agreement import masked_answers, same_class
-from l2x.evaluation.bootstrap import Bootstrap
-from l2x.evaluation.chance import random_selections
-from l2x.evaluation.self_check import SelfCheck
-from l2x.features.fitted import fitted_view
-from l2x.features.view import View
-from l2x.foundations.arrays import Array
-from l2x.networks.recipe import plan_in_small_batches
-from l2x.training import TrainingPlan
+from l2x._base.arrays import Array
+from l2x.datasets import adult
+from l2x.features import View, fitted_view
+from l2x.learning import (
+    Bootstrap,
+    SelfCheck,
+    TrainingPlan,
+    masked_answers,
+    plan_in_small_batches,
+    random_selections,
+    same_class,
+)
+from l2x.model import BlackBox, as_black_box, query
 from l2x_experiments.machine import measured_here
 from l2x_experiments.records import Record
 from l2x_experiments.runner import Experiment, Job
@@ -131,7 +132,7 @@ def measure(problem: Problem, model: Any, train: Any, truth: Truth, method: str,
         selector = dict(problem.random_weights)
         explainer.set_params(value="model", training=one_step(plan(budget)), selector=selector)
     elif method == OUT_OF_ORDER:
-        answers = ask(truth.black_box, truth.view, truth.view.check(train), progress=False)
+        answers = query(truth.black_box, truth.view, truth.view.check(train))
         responses = np.random.default_rng(truth.split).permutation(answers)
         explainer.set_params(training=plan(QUICK))  # there is nothing to learn
     with warnings.catch_warnings(record=True):
@@ -184,7 +185,7 @@ class Truth:
 
     @cached_property
     def _answers(self) -> Array:
-        return ask(self.black_box, self.view, self._checked, progress=False)
+        return query(self.black_box, self.view, self._checked)
 
     @cached_property
     def _chance(self) -> Array:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from l2x._base.progress import progress_bar
 from l2x.errors import InputError
-from l2x.foundations.progress import progress_bar
 from l2x_experiments.records import Record, Records
 
 # Per process: times are comparable, and processes do not compete for the cores.

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from l2x.blackbox import BlackBox
-from l2x.conditional import Conditional
-from l2x.features.view import View
-from l2x.foundations.arrays import Array
-from l2x.training import TrainingPlan
+from l2x._base.arrays import Array
+from l2x.features import View
+from l2x.learning import Conditional, TrainingPlan, recipes_of
+from l2x.model import BlackBox
 from l2x_experiments.judges import Judge
 
 
@@ -38,7 +37,7 @@ class Budget:
 
     def plans(self, view: View | type[View]) -> Plans:
         """The view's own plans with this budget's steps, and without progress bars."""
-        recipes, steps = view.recipes, self.paper_steps
+        recipes, steps = recipes_of(view), self.paper_steps
         ours = recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
         ours = replace(ours, evaluations=self.evaluations or ours.evaluations, progress=False)
         paper, letter = (

@@ -17,12 +17,13 @@ from typing import cast
 import numpy as np
 
 import l2x
-from l2x.datasets.invase import INVASE_SETS, InvaseName, invase
+from l2x._base.arrays import Array
+from l2x.datasets import INVASE_SETS, invase
+from l2x.datasets._invase import InvaseName
 from l2x.evaluation import false_discovery_rate, true_positive_rate
-from l2x.evaluation.agreement import masked_answers
 from l2x.explanation import Explanation
-from l2x.features.fitted import fitted_view
-from l2x.foundations.arrays import Array
+from l2x.features import fitted_view
+from l2x.learning import masked_answers
 from l2x_experiments import adult, honesty
 from l2x_experiments.contenders import learned
 from l2x_experiments.honesty import CardBudget

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2x.evaluation.card import FINDING_NAMES
-from l2x.plots.lines import plot_lines
+from l2x.display import plot_lines
+from l2x.evaluation._card import FINDING_NAMES
 from l2x_experiments.records import NOTHING, Record, Records
 from l2x_experiments.report import Report, measured_on
 from l2x_experiments.sizes import CARD, WIDE

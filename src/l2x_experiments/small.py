@@ -14,12 +14,11 @@ from functools import partial
 
 import numpy as np
 
-from l2x.blackbox import as_black_box
-from l2x.conditional import FittedQ
+from l2x._base.arrays import Array
 from l2x.evaluation import fit_judge
-from l2x.evaluation.agreement import masked_answers
-from l2x.features.columns import Columns
-from l2x.foundations.arrays import Array
+from l2x.features import Columns
+from l2x.learning import FittedQ, masked_answers
+from l2x.model import as_black_box
 from l2x_experiments import robustness
 from l2x_experiments.contenders import learned
 from l2x_experiments.machine import measured_here, timed

@@ -16,11 +16,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import l2x
-from l2x.blackbox import as_black_box
-from l2x.conditional import ConditionalModel
-from l2x.datasets.synthetic import SETS, SetName, SyntheticData, Variant, synthetic
+from l2x.datasets import SETS, SyntheticData, synthetic
+from l2x.datasets._synthetic import SetName, Variant
 from l2x.evaluation import exact_sets, information, median_rank, true_positive_rate
-from l2x.features.columns import Columns
+from l2x.features import Columns
+from l2x.learning import ConditionalModel
+from l2x.model import as_black_box
 from l2x_experiments.black_boxes.columns import train_network
 from l2x_experiments.comparison import ranked
 from l2x_experiments.contenders import CONTENDERS, learned

@@ -8,8 +8,9 @@ from typing import TypeVar
 import numpy as np
 
 from l2x import baselines
-from l2x.baselines.table import METHODS as TABLE_1
-from l2x.datasets.synthetic import RELEVANT, SETS
+from l2x.baselines import METHODS as TABLE_1
+from l2x.datasets import SETS
+from l2x.datasets._synthetic import RELEVANT
 from l2x_experiments.contenders import labels
 from l2x_experiments.plots.ranks import plot_ranks, plot_times
 from l2x_experiments.records import NOTHING, Records

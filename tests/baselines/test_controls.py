@@ -10,7 +10,7 @@ import pytest
 
 import l2x
 from l2x.baselines import GlobalTopK, OracleExplainer, RandomK
-from l2x.baselines.controls import best_subset, mean_value
+from l2x.baselines._controls import best_subset, mean_value
 from l2x.datasets import synthetic
 from l2x.evaluation import exact_sets, posthoc_accuracy
 

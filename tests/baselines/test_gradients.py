@@ -13,7 +13,6 @@ from torch import nn
 
 import l2x
 from l2x.baselines import LRP, DeepLift, Saliency, Taylor
-from l2x.networks.recipe import Recipes
 
 METHODS = [Saliency, Taylor, DeepLift, LRP]
 SIGNED = [Taylor, DeepLift, LRP]
@@ -174,7 +173,7 @@ def test_exactly_k_on_ties_and_metrics_work(method: Any) -> None:
 def test_batches_give_what_one_batch_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     net, X = network(), rows(25)
     whole = DeepLift(net).explain(X, k=2).scores
-    monkeypatch.setattr(l2x.Columns, "recipes", Recipes(rows_at_once=10))
+    monkeypatch.setattr(l2x.Columns, "rows_at_once", 10)
     assert DeepLift(net).explain(X, k=2).scores == pytest.approx(whole, abs=1e-6)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.baselines.method import Method, predicted_class
+from l2x.baselines._method import Method, predicted_class
 
 X = np.random.default_rng(0).normal(size=(5, 3))
 

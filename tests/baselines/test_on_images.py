@@ -33,7 +33,7 @@ class OnePatch(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def black_box() -> l2x.blackbox.BlackBox:
+def black_box() -> l2x.model._black_box.BlackBox:
     return l2x.as_black_box(OnePatch(), logits=True)
 
 
@@ -45,7 +45,7 @@ def test_gradients(method: type) -> None:
 
 
 @pytest.mark.parametrize("method", [baselines.Lime, baselines.KernelShap])
-def test_perturbations(method: type, black_box: l2x.blackbox.BlackBox) -> None:
+def test_perturbations(method: type, black_box: l2x.model._black_box.BlackBox) -> None:
     explain = method(black_box, features=VIEW, samples=200, progress=False).explain
     explanation = explain(IMAGES, k=2)
     assert (explanation.indices[:, 0] == DECISIVE).all()
@@ -53,14 +53,14 @@ def test_perturbations(method: type, black_box: l2x.blackbox.BlackBox) -> None:
     assert np.allclose(explain(IMAGES[3:4], k=2).scores[0], explanation.scores[3])
 
 
-def test_shap_values_sum_to_the_difference(black_box: l2x.blackbox.BlackBox) -> None:
+def test_shap_values_sum_to_the_difference(black_box: l2x.model._black_box.BlackBox) -> None:
     shap = baselines.KernelShap(black_box, features=VIEW, magnitude=False, progress=False)
     scores = shap.explain(IMAGES, k=1).scores
     difference = black_box(IMAGES)[:, 1] - black_box(np.zeros_like(IMAGES))[:, 1]
     assert np.allclose(scores.sum(axis=1), difference, atol=1e-6)
 
 
-def test_search(black_box: l2x.blackbox.BlackBox) -> None:
+def test_search(black_box: l2x.model._black_box.BlackBox) -> None:
     before = black_box.rows
     explanation = baselines.GreedySearch(black_box, features=VIEW, progress=False).explain(IMAGES, k=2)
     assert black_box.rows - before == 6 + 6 * (6 + 5)  # once whole, then each feature that is left, k times

@@ -10,7 +10,7 @@ from toy_models import one_column
 
 import l2x
 from l2x.baselines import Parzen
-from l2x.baselines.parzen import gradient, kernel_weights, squared_distances
+from l2x.baselines._parzen import gradient, kernel_weights, squared_distances
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_responses_at_hand_are_used_instead_of_the_model(table: np.ndarray) -> N
 def test_batches_give_what_one_batch_gives(fitted_parzen: Parzen, monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(1).normal(size=(20, 3)) + 5
     whole = fitted_parzen.explain(X, k=1).scores
-    monkeypatch.setattr("l2x.baselines.parzen.PAIRS", 2000)
+    monkeypatch.setattr("l2x.baselines._parzen.PAIRS", 2000)
     assert fitted_parzen.explain(X, k=1).scores == pytest.approx(whole, rel=1e-4, abs=1e-7)
 
 

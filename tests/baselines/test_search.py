@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.baselines import search
-from l2x.baselines.search import GreedySearch
+from l2x.baselines import _search as search
+from l2x.baselines._search import GreedySearch
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 5))

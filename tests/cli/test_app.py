@@ -21,7 +21,7 @@ def test_the_version_and_help_say_what_there_is(folder: Folder) -> None:
 
 def test_help_does_not_wait_for_heavy_imports() -> None:
     code = (
-        "import sys; from l2x.cli import app\n"
+        "import sys; from l2x.apps.cli import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'torch', 'sklearn', 'pandas', 'pyarrow', 'numpy'} & set(sys.modules)\n"

@@ -106,7 +106,7 @@ def test_it_prints_the_report_card_and_writes_a_page(folder: Folder) -> None:
 def test_it_fits_one_judge(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib
 
-    module = importlib.import_module("l2x.evaluation.report_card")
+    module = importlib.import_module("l2x.evaluation._report_card")
     judges: list[int] = []
 
     def counted(*given: object, **options: object) -> l2x.evaluation.FittedQ:

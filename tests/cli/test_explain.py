@@ -18,8 +18,8 @@ import pytest
 import torch
 from command_line import Folder, expected, make_frame
 
-from l2x.files import writing
-from l2x.files.tables import Table
+from l2x.files import _writing as writing
+from l2x.files._tables import Table
 
 
 @pytest.mark.parametrize("source", ["test.csv", "test.parquet"])
@@ -163,7 +163,7 @@ def test_errors_are_one_sentence_and_nothing_is_lost(folder: Folder, case: str) 
 
 def test_in_a_pipe(folder: Folder) -> None:
     """A real one: CSV in and out, and JSON lines in and out, with the same answers as a file."""
-    command = [sys.executable, "-m", "l2x.cli", "explain", "tree.l2x", "-", "-o", "-", "-q"]
+    command = [sys.executable, "-m", "l2x.apps.cli", "explain", "tree.l2x", "-", "-o", "-", "-q"]
     content = Path("test.csv").read_bytes()
     out = subprocess.run(command, input=content, capture_output=True, check=True).stdout
     found, wanted = pd.read_csv(io.BytesIO(out)), expected()

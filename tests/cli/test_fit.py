@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from command_line import Folder
 
 import l2x
-from l2x.networks.recipe import Recipe, Recipes
+from l2x.learning.networks import _recipes, recipes_of
+from l2x.learning.networks._recipes import Recipe
 
 
 def test_it_says_where_how_good_and_how_long(folder: Folder) -> None:
@@ -44,8 +46,8 @@ def test_as_the_paper_does(folder: Folder) -> None:
 def test_words_of_texts(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, name: str, arguments: list[str]
 ) -> None:
-    plan = l2x.Words.recipes.ours.plan.with_steps(value=10, selector=10)
-    monkeypatch.setattr(l2x.Words, "recipes", Recipes(Recipe(plan)))
+    plan = recipes_of(l2x.Words).ours.plan.with_steps(value=10, selector=10)
+    monkeypatch.setitem(_recipes._REGISTERED, l2x.Words, replace(recipes_of(l2x.Words), ours=Recipe(plan)))
     rng = np.random.default_rng(0)
     words = np.array(["good", "bad", "film", "007", "NA", "the"])
     texts = [" ".join(words[rng.integers(len(words), size=6)]) for _ in range(40)]

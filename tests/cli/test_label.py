@@ -8,7 +8,7 @@ from command_line import Folder
 from flawed_server import Flawed, serving
 
 import l2x
-from l2x.files.answers import read_answers
+from l2x.files._predictions import read_answers
 
 
 def test_label_then_fit_asks_once(folder: Folder) -> None:

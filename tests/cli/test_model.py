@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import Folder, make_frame
 
-from l2x.cli.model import load_black_box
+from l2x.apps.cli._model import load_black_box
 from l2x.errors import InputError
 
 

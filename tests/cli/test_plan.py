@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 import l2x
-from l2x.cli.plan import training_plan
-from l2x.features.view import View
-from l2x.networks.recipe import Recipe, Recipes
+from l2x.apps.cli._plan import training_plan
+from l2x.features._view import View
+from l2x.learning.networks import _recipes, recipes_of
+from l2x.learning.networks._recipes import Recipe
 
 
 @pytest.mark.parametrize("view", [l2x.Columns(), l2x.Words(), l2x.Sentences()])
 @pytest.mark.parametrize("paper", [False, True])
 def test_a_plan_is_the_view_s_own(view: View, paper: bool) -> None:
-    own = view.recipes.paper.plan if paper else view.recipes.ours.plan
+    own = recipes_of(view).paper.plan if paper else recipes_of(view).ours.plan
     plan = training_plan(view, paper=paper, quick=False, progress=False)
     assert plan == replace(own, progress=False)
     short = training_plan(view, paper=paper, quick=True, progress=False)
@@ -42,8 +43,10 @@ def test_quick_plans_in_numbers() -> None:
 
 
 def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = l2x.Columns.recipes.ours.plan.with_steps(value=50, selector=40)
-    monkeypatch.setattr(l2x.Columns, "recipes", Recipes(Recipe(other)))
+    other = recipes_of(l2x.Columns).ours.plan.with_steps(value=50, selector=40)
+    monkeypatch.setitem(
+        _recipes._REGISTERED, l2x.Columns, replace(recipes_of(l2x.Columns), ours=Recipe(other))
+    )
     assert training_plan(None, paper=False, quick=False, progress=True) == other
     quick = training_plan(None, paper=False, quick=True, progress=True)
     assert (quick.value.steps, quick.selector.steps) == (6, 20)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from command_line import Folder
 
-from l2x.cli.serve import make_app, model_of_each
+from l2x.apps.cli._serve import make_app, model_of_each
+from l2x.apps.serve._settings import Settings
 from l2x.errors import InputError
-from l2x.serve.settings import Settings
 
 
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
     """The command sets up the log of its process, which here is that of all tests."""
-    loggers = [logging.getLogger(name) for name in ("l2x.serve", "uvicorn")]
+    loggers = [logging.getLogger(name) for name in ("l2x.apps.serve", "uvicorn")]
     before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
     yield
     for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):

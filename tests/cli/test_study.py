@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from command_line import Folder
 
-from l2x.study.study import Study
+from l2x.apps.study._study import Study
 
 NEW = (
     "--explainer",
@@ -106,7 +106,7 @@ def test_one_sentence_when_something_is_wrong(folder: Folder) -> None:
 @pytest.mark.slow
 def test_serve_until_terminated(folder: Folder) -> None:
     made(folder, "--no-judge", "-q")
-    command = [sys.executable, "-m", "l2x.cli", "study", "serve", "a.study", "--port", "0"]
+    command = [sys.executable, "-m", "l2x.apps.cli", "study", "serve", "a.study", "--port", "0"]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -14,10 +14,10 @@ import typer
 from command_line import Folder
 from typer.testing import CliRunner
 
-from l2x.cli import app
-from l2x.cli.terminal import Commands, note_ignored
+from l2x.apps.cli import app
+from l2x.apps.cli._terminal import Commands, note_ignored
 
-COMMAND = [sys.executable, "-m", "l2x.cli"]
+COMMAND = [sys.executable, "-m", "l2x.apps.cli"]
 
 
 def test_debug_shows_the_traceback(folder: Folder) -> None:

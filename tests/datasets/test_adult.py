@@ -11,7 +11,7 @@ import pytest
 import l2x
 from l2x.datasets import adult
 
-module = sys.modules["l2x.datasets.adult"]  # the package's name `adult` is the function
+module = sys.modules["l2x.datasets._adult"]  # the package's name `adult` is the function
 
 CSV = b""",age,workclass,capital-gain,loan
 0,39, State-gov,2174, <=50K

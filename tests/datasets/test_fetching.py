@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import l2x
-from l2x.datasets.fetching import DataFile, DataSet, data_folder
-from l2x.datasets.sources import Note, Source, address, npm_package
+from l2x.datasets._fetching import DataFile, DataSet, Note, Source, address, data_folder, npm_package
 
 CONTENT = b"the content of a data file"
 FILE = DataFile("letters", hashlib.md5(CONTENT).hexdigest())

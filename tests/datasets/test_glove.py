@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import l2x
-from l2x.cli import app
+from l2x.apps.cli import app
 from l2x.datasets import glove
 
-module = sys.modules["l2x.datasets.glove"]  # the package's name `glove` is the function
+module = sys.modules["l2x.datasets._glove"]  # the package's name `glove` is the function
 
 WORDS = ["the", "]", '"', "\\", "covid-19", "“"]
 LEFT_OUT = ["a", "n't", "1984", "café", "--"]

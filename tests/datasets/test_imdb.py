@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import l2x
-from l2x.cli import app
+from l2x.apps.cli import app
 from l2x.datasets import imdb
-from l2x.datasets.sources import Note, Source, npm_package
+from l2x.datasets._fetching import Note, Source, npm_package
 
-module = sys.modules["l2x.datasets.imdb"]  # the package's name `imdb` is the function
+module = sys.modules["l2x.datasets._imdb"]  # the package's name `imdb` is the function
 
 PER_PART = 3
 # What a careless reader would change: white space at the ends, line ends, entities, quotes, other scripts.

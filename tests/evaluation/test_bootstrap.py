@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from l2x.evaluation import Bootstrap, Estimate
-from l2x.evaluation.agreement import r2
-from l2x.evaluation.bootstrap import GROUPS
+from l2x.learning._agreement import GROUPS, r2
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from l2x.evaluation import Estimate, ReportCard
-from l2x.evaluation.card import FINDING_NAMES, Entry, Part
+from l2x.evaluation._card import FINDING_NAMES, Entry, Part
 
 NEW = Part(
     "novelty",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from l2x.baselines import RandomK
-from l2x.evaluation.chance import random_selections
-from l2x.evaluation.stability import overlap
+from l2x.evaluation._stability import overlap
+from l2x.learning._agreement import random_selections
 
 RNG = np.random.default_rng(0)
 

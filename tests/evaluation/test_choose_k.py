@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.evaluation.choose_k import candidate_sizes
+from l2x.evaluation._choose_k import candidate_sizes
 
 
 class Counting:

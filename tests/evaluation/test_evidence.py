@@ -11,11 +11,11 @@ from toy_models import one_column
 
 import l2x
 from l2x.baselines import RandomK
-from l2x.blackbox import as_black_box
 from l2x.errors import InputError
 from l2x.evaluation import Estimate, FittedQ, fit_judge, information
-from l2x.evaluation.evidence import SET_UP, Evidence, selections_of, subject_of
-from l2x.features.fitted import fitted_view
+from l2x.evaluation._evidence import SET_UP, Evidence, selections_of, subject_of
+from l2x.features._kinds import fitted_view
+from l2x.model._black_box import as_black_box
 
 ZEROS = np.zeros((7, 4))
 

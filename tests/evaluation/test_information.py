@@ -10,7 +10,7 @@ import l2x
 from l2x.datasets import synthetic
 from l2x.errors import InputError
 from l2x.evaluation import ConditionalModel, Information, information
-from l2x.evaluation.information import log_informed, log_uninformed
+from l2x.evaluation._information import log_informed, log_uninformed
 
 NAMES = [f"x{i}" for i in range(10)]
 

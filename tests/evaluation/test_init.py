@@ -19,6 +19,4 @@ def test_all_is_what_the_package_holds() -> None:
 
 def test_what_users_meet_is_there() -> None:
     """What public functions return, and what `exact=` and `judge=` take."""
-    assert {"ConditionalModel", "FittedQ", "Oracle", "ReportCard", "SizeChoice"} <= set(
-        l2x.evaluation.__all__
-    )
+    assert {"ConditionalModel", "FittedQ", "ReportCard", "SizeChoice"} <= set(l2x.evaluation.__all__)

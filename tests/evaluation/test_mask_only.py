@@ -7,8 +7,8 @@ import pytest
 
 from l2x.errors import InputError
 from l2x.evaluation import mask_only_accuracy
-from l2x.evaluation.mask_only import mask_only_outputs
-from l2x.likelihood import Categorical, Gaussian
+from l2x.evaluation._mask_only import mask_only_outputs
+from l2x.learning._likelihood import Categorical, Gaussian
 
 RNG = np.random.default_rng(0)
 ANSWERS = RNG.integers(0, 3, size=600)

@@ -62,7 +62,7 @@ def test_model_answers_are_asked_once(table: np.ndarray) -> None:
         rows.append(len(X))
         return one_column(X)
 
-    from l2x.conditional import ConditionalModel
+    from l2x.learning._surrogate import ConditionalModel
 
     l2x.oracle(ConditionalModel(counting, table[:10]), table[:5], 1)
     assert rows == [5] + [50] * 5

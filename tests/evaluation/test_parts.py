@@ -11,7 +11,7 @@ from toy_models import one_column
 import l2x
 from l2x.baselines import ByPosition, RandomK
 from l2x.evaluation import FittedQ, ReportCard, information, posthoc_accuracy
-from l2x.training import Phase
+from l2x.learning._training import Phase
 
 if TYPE_CHECKING:
     from conftest import Tables

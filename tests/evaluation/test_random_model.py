@@ -12,7 +12,7 @@ from toy_models import one_column
 import l2x
 from l2x.errors import InputError
 from l2x.evaluation import random_model
-from l2x.training import Run
+from l2x.learning._training import Run
 
 
 def test_it_answers_like_the_model_in_shape_and_scale(table: np.ndarray) -> None:

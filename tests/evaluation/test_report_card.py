@@ -15,7 +15,7 @@ import l2x
 from l2x.baselines import ByPosition, RandomK
 from l2x.errors import InputError
 from l2x.evaluation import FittedQ, ReportCard, fit_judge, random_model
-from l2x.training import Phase
+from l2x.learning._training import Phase
 
 if TYPE_CHECKING:
     from conftest import Tables
@@ -96,7 +96,7 @@ def test_a_brief_card_trains_no_probes(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a probe was trained")
 
-    monkeypatch.setattr("l2x.evaluation.encoding.fit_probe", never)
+    monkeypatch.setattr("l2x.evaluation._encoding.fit_probe", never)
     brief = l2x.report_card(
         fitted, one_column, tables.judge, tables.test, judge=judge, training=plan, brief=True
     )

@@ -14,9 +14,9 @@ import torch
 from toy_models import one_column
 
 import l2x
-from l2x.evaluation.bootstrap import Estimate
-from l2x.evaluation.self_check import Kept, SelfCheck, _paired
-from l2x.training import Phase
+from l2x.learning._agreement import Estimate
+from l2x.learning._self_check import Kept, SelfCheck, _paired
+from l2x.learning._training import Phase
 
 GOOD = Kept(0.96, 0.8, 0.78, 0.95, Estimate(0.18, 0.1, 0.26), Estimate(0.16, 0.1, 0.22))
 CHANCE = Kept(0.71, 0.7, 0.73, 0.9, Estimate(-0.02, -0.1, 0.06), Estimate(0.01, -0.1, 0.1))

@@ -7,7 +7,7 @@ import pytest
 
 import l2x
 from l2x.evaluation import collapse, jaccard
-from l2x.evaluation.stability import distinct_sets, overlap
+from l2x.evaluation._stability import distinct_sets, overlap
 
 
 def selecting(*rows: list[int], d: int = 6) -> l2x.Explanation:

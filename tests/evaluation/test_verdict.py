@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from l2x.evaluation import Estimate
-from l2x.evaluation.verdict import UNCHECKED, fidelity_on, verdict_on
+from l2x.evaluation._verdict import UNCHECKED, fidelity_on, verdict_on
 
 LITTLE, MUCH = Estimate(0.01, 0.00, 0.02), Estimate(0.25, 0.20, 0.30)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from l2x.export.dense import densely
-from l2x.networks.sentences import PaperSentenceSelector, SentenceSelector
-from l2x.networks.words import PAD, PaperWordSelector, ToldWordSelector, WordSelector
+from l2x.export._onnx import densely
+from l2x.features import PAD
+from l2x.learning.networks._sentences import PaperSentenceSelector, SentenceSelector
+from l2x.learning.networks._words import PaperWordSelector, ToldWordSelector, WordSelector
 
 
 @pytest.mark.parametrize("kind", [WordSelector, ToldWordSelector, PaperWordSelector])

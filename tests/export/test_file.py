@@ -18,10 +18,10 @@ from toy_models import one_column, people
 
 import l2x
 from l2x.errors import ArtifactError
-from l2x.export import file as module
-from l2x.export.file import export_onnx, same_selection
-from l2x.export.inputs import graph_inputs
-from l2x.training import Phase
+from l2x.export import _onnx as module
+from l2x.export._onnx import export_onnx, same_selection
+from l2x.export._onnx_inputs import graph_inputs
+from l2x.learning._training import Phase
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 BRIEF = l2x.TrainingPlan(Phase(30, 5e-3), Phase(30, 1e-2), evaluations=2, progress=False)
@@ -86,7 +86,7 @@ def test_raw_columns_in(of_people: tuple[l2x.Explainer, pd.DataFrame], tmp_path:
     """What a server does: numbers as they are, categories as texts, an empty one where a cell is missing."""
     explainer, X = of_people
     path = explainer.export_onnx(tmp_path / "e.onnx", X)
-    inputs = json.loads(session_of(path).get_modelmeta().custom_metadata_map["l2x.inputs"])
+    inputs = json.loads(session_of(path).get_modelmeta().custom_metadata_map["l2x._base.arrays"])
     assert inputs["may_miss"] == ["workclass"]
     rows = X.astype({name: object for name in inputs["categories"]}).fillna("")
     rows.loc[3, "gender"] = "Unheard of"

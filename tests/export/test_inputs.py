@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import l2x
-from l2x.export.inputs import graph_inputs
+from l2x.export._onnx_inputs import graph_inputs
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

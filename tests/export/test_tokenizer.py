@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 
 import l2x
-from l2x.export.tokenizer import tokenizer_json
+from l2x.export._onnx_inputs import tokenizer_json
 
 TEXTS = ["A <b>GOOD</b> film, don't you think?", "bad", "", "x " * 50]
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import l2x
-from l2x.features.categories import UNSEEN
-from l2x.features.cells import IDENTIFIERS, Cells
+from l2x.features._cells import IDENTIFIERS, Cells
+from l2x.features._frames import UNSEEN
 
 N = 60
 RNG = np.random.default_rng(0)

@@ -17,8 +17,8 @@ from toy_models import one_column
 
 import l2x
 from l2x.features import ColumnGroups, Columns
-from l2x.features.noise import jitter
-from l2x.features.removal import removals
+from l2x.features._kinds import jitter
+from l2x.features._masking import removals
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [10, 20, 30], "c": [5.0, 5.0, 5.0]}, index=[7, 8, 9])
 FRAMES = [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME, preserve_index=False)]

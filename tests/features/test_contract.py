@@ -23,11 +23,12 @@ from torch import nn
 
 import l2x
 from l2x import baselines
-from l2x.baselines.gradients import module_input
-from l2x.features.noise import jitter
-from l2x.features.removal import removals
-from l2x.features.view import View
-from l2x.training import Phase
+from l2x.baselines._gradients import module_input
+from l2x.features._kinds import jitter
+from l2x.features._masking import removals
+from l2x.features._view import View
+from l2x.learning._training import Phase
+from l2x.learning.networks import networks_of
 
 ROOT = Path(__file__).parents[2]
 PLAN = l2x.TrainingPlan(
@@ -134,11 +135,11 @@ def test_a_view_has_few_members() -> None:
 
 
 def test_nobody_looks_inside_a_view() -> None:
-    """isinstance(…, Columns | Patches | …) stands only in features/, and in plots/, which draws each kind."""
+    """isinstance(…, Columns | Patches | …) stands only in features/ and in display/."""
     views = {"View", "Columns", "ColumnGroups", "Patches", "TextView", "Words", "Sentences"}
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):
-        if path.parts[-2] in ("features", "plots"):
+        if path.parts[-2] in ("features", "display"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
@@ -165,7 +166,7 @@ def test_taking_rows_and_encoding_commute(case: Case, rows: Any) -> None:
 
 def test_networks_fit_the_encoding(case: Case) -> None:
     x, mask = case.view.encode(case.view.check(case.X)), torch.ones(len(case.X), case.view.d)
-    networks = case.view.networks(3)
+    networks = networks_of(case.view, 3)
     assert networks.selector()(x).shape == (60, case.view.d)
     for sees_mask in (True, False):
         predictor = networks.predictor(sees_mask=sees_mask)
@@ -174,7 +175,7 @@ def test_networks_fit_the_encoding(case: Case) -> None:
 
 def test_with_nothing_selected_all_inputs_look_alike(case: Case) -> None:
     x, nothing = case.view.encode(case.view.check(case.X)), torch.zeros(len(case.X), case.view.d)
-    said = case.view.networks(2).predictor().eval()(case.view.mask(x, nothing), nothing)
+    said = networks_of(case.view, 2).predictor().eval()(case.view.mask(x, nothing), nothing)
     assert torch.allclose(said, said[:1].expand_as(said), atol=1e-6)
 
 
@@ -183,7 +184,7 @@ def test_what_is_not_selected_has_no_influence(case: Case) -> None:
     view, X = case.view, case.view.check(case.X)
     x = view.encode(X)
     mask = torch.from_numpy(half(view, len(x))).float()
-    predictor = view.networks(2).predictor().eval()
+    predictor = networks_of(view, 2).predictor().eval()
     removed = view.for_model(X, half(view, len(x)))
     if not isinstance(removed, np.ndarray):
         pytest.skip("what the black box reads of it is not encoded again")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import l2x
-from l2x.features.fitted import fitted_view, selectable_units
+from l2x.features._kinds import fitted_view, selectable_units
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 

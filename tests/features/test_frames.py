@@ -14,7 +14,7 @@ import scipy.sparse
 import torch
 
 import l2x
-from l2x.features.frames import column_index, frame_of, is_categorical, native, replaced
+from l2x.features._frames import column_index, frame_of, is_categorical, native, replaced
 
 CELLS = {"a": [1.0, 2.0, 3.0], "b": ["x", "y", None]}
 FRAMES: dict[str, Any] = {

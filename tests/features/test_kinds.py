@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import l2x
-from l2x.features.kinds import kind_of, unit_of
-from l2x.features.view import View
+from l2x.features._kinds import kind_of, unit_of
+from l2x.features._view import View
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import l2x
-from l2x.features.matrix import as_columns, check_table, has_distances, unseen
-from l2x.features.view import View
+from l2x.features._kinds import as_columns, check_table, has_distances, unseen
+from l2x.features._view import View
 
 TABLE = np.random.default_rng(0).normal(size=(20, 3))
 FRAME = pd.DataFrame({"age": np.arange(20.0), "town": ["Ulm", "Bonn"] * 10})

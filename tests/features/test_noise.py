@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import l2x
-from l2x.features.noise import OF_COLUMNS, OF_PIXELS, jitter
+from l2x.features._kinds import OF_COLUMNS, OF_PIXELS, jitter
 
 
 def rng() -> np.random.Generator:

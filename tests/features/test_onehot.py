@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import l2x
-from l2x.features.onehot import transformed_groups
+from l2x.features._cells import transformed_groups
 
 FRAME = pd.DataFrame(
     {

@@ -10,8 +10,9 @@ import torch
 
 import l2x
 from l2x.features import Patches
-from l2x.features.noise import jitter
-from l2x.networks.chunks import CHUNK
+from l2x.features._kinds import jitter
+from l2x.learning.networks import networks_of
+from l2x.learning.networks._recipes import CHUNK
 
 GREY = np.random.default_rng(0).integers(0, 256, size=(20, 12, 8), dtype=np.uint8)
 COLOUR = np.random.default_rng(1).normal(size=(10, 3, 8, 8)).astype(np.float32)
@@ -95,16 +96,16 @@ def test_gradients_are_summed_over_patches() -> None:
 def test_networks_fit_every_grid(size: int, head: str) -> None:
     view = Patches(size=size, padding="zero").fit(GREY)
     x = view.encode(GREY)
-    scores = view.networks(2).selector(head=head)(x)
+    scores = networks_of(view, 2).selector(head=head)(x)
     assert scores.shape == (20, view.d)
     for sees_mask in (True, False):
-        assert view.networks(3).predictor(sees_mask=sees_mask)(x, torch.ones(20, view.d)).shape == (20, 3)
+        assert networks_of(view, 3).predictor(sees_mask=sees_mask)(x, torch.ones(20, view.d)).shape == (20, 3)
 
 
 def test_chunks_change_nothing() -> None:
     X = np.random.default_rng(0).integers(0, 256, size=(CHUNK + 5, 8, 8), dtype=np.uint8)
     view = Patches(size=4).fit(X)
-    x, network = view.encode(X), view.networks(2).selector(head="conv")
+    x, network = view.encode(X), networks_of(view, 2).selector(head="conv")
     whole = network(x)
     with torch.no_grad():
         assert torch.allclose(network(x), whole, atol=1e-6)

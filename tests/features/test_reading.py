@@ -8,8 +8,8 @@ import pytest
 
 import l2x
 from l2x.errors import InputError
-from l2x.features.reading import TableReading, reading_of
-from l2x.features.view import View
+from l2x.features._kinds import TableReading, reading_of
+from l2x.features._view import View
 
 FRAME = pd.DataFrame({"zip": ["01234", "00501"] * 4, "age": range(8), "branch": [7, 8] * 4})
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.features.removal import removals
+from l2x.features._masking import removals
 
 TABLE = np.random.default_rng(0).normal(size=(20, 3))
 TEXTS = ["a good film", "a bad film"] * 10

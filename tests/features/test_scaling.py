@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from l2x.features.scaling import LIMIT, Scaling
+from l2x.features._cells import LIMIT, Scaling
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
 

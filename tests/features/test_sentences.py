@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.features.vocabulary import PAD, TAG, UNKNOWN
+from l2x.features._texts import PAD, TAG, UNKNOWN
 
 TEXTS = ["A good film. Mr. Bean is in it!<br /><br />Go.", "Bad?  \n Yes", "..."]
 VIEW = l2x.Sentences(length=4, words=3).fit(TEXTS)

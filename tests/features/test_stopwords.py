@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from l2x.features.stopwords import FILLER
+from l2x.features._words import FILLER
 
 
 def test_negations_are_no_filler() -> None:

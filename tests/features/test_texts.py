@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import l2x
-from l2x.features.removal import removals
-from l2x.features.texts import Texts, Tokens
-from l2x.plots.summary import plot_summary
+from l2x.display._summary import plot_summary
+from l2x.features._masking import removals
+from l2x.features._texts import Texts, Tokens
 
 
 class Lengths(l2x.Words):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import l2x
-from l2x.features.view import View, as_tensor, checked_k, shared_tensor
+from l2x.features._view import View, as_tensor, checked_k, shared_tensor
 
 VIEW = l2x.Columns().fit(np.eye(4))
 

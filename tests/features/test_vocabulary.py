@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import l2x
-from l2x.features.vocabulary import (
+from l2x.features._texts import (
     PAD,
     SPECIAL,
     UNKNOWN,

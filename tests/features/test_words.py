@@ -18,9 +18,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import l2x
-from l2x.features.vocabulary import PAD, TAG, UNKNOWN, WORD
-from l2x.interop import margins
-from l2x.training import Phase
+from l2x.display._interop import margins
+from l2x.features._texts import PAD, TAG, UNKNOWN, WORD
+from l2x.learning._training import Phase
 
 TEXTS = ["A good film!", "Not a <i>good</i> film,<br />don’t go", "Déjà vu in İstanbul 👨‍👩‍👧 Straße"]
 VIEW = l2x.Words(length=8).fit(TEXTS)

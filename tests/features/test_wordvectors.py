@@ -12,10 +12,10 @@ from safetensors.numpy import load_file
 from sklearn.base import clone
 
 import l2x
-from l2x.features.texts import TextView
-from l2x.features.wordvectors import vectors_of
-from l2x.networks.words import WordEmbedding
-from l2x.training import Phase
+from l2x.features._texts import TextView, vectors_of
+from l2x.learning._training import Phase
+from l2x.learning.networks import networks_of
+from l2x.learning.networks._words import WordEmbedding
 
 WORDS = ["good", "film", "zebra"]
 ARRAY = np.arange(9, dtype=float).reshape(3, 3)
@@ -57,7 +57,7 @@ def test_what_is_no_table_of_vectors_is_refused(given: Any, message: str) -> Non
 def test_the_embeddings_of_both_networks_begin_with_them(view: TextView) -> None:
     fitted = clone(view).set_params(vectors=(WORDS, ARRAY)).fit(TEXTS)
     good, bad = (fitted.vocabulary_.index(word) for word in ("good", "bad"))
-    networks = fitted.networks(2)
+    networks = networks_of(fitted, 2)
     for network in (networks.predictor(), networks.selector(), networks.selector(paper=True)):
         embeddings = [m for m in network.modules() if isinstance(m, WordEmbedding)]
         assert embeddings

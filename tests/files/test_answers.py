@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 from toy_models import one_column
 
 import l2x
-from l2x.files.answers import Answered, answer_batch, equal_batches, read_answers, values_of
-from l2x.files.checksums import row_checksums
-from l2x.files.sample import sample_rows
+from l2x.files._predictions import (
+    Answered,
+    answer_batch,
+    equal_batches,
+    read_answers,
+    row_checksums,
+    values_of,
+)
+from l2x.files._tables import sample_rows
+from l2x.model import Part
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 
@@ -53,8 +60,8 @@ def test_batches_in_any_order_make_the_same_rows(cuts: list[int], order: object)
 def test_rows_are_answered_where_a_batch_covers_them() -> None:
     checksums, values = row_checksums(X), one_column(X)
     answered = Answered([answer_batch(10, checksums[10:20], values[10:20])])
-    assert np.flatnonzero(answered.mask(0, checksums)).tolist() == list(range(10, 20))
-    assert answered.mask(15, checksums[15:18]).all()
-    assert not answered.mask(20, checksums[20:30]).any()
+    assert np.flatnonzero(answered.known(Part(0, X, X))).tolist() == list(range(10, 20))
+    assert answered.known(Part(15, X[15:18], X[15:18])).all()
+    assert not answered.known(Part(20, X[20:30], X[20:30])).any()
     with pytest.raises(l2x.InputError, match="Row 12 is not the row that was answered"):
-        answered.mask(12, checksums[13:14])
+        answered.known(Part(12, X[13:14], X[13:14]))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from l2x.files.checksums import row_checksums
+from l2x.files._predictions import row_checksums
 
 FRAME = pd.DataFrame(
     {"n": [1, 2, 3], "x": [0.1, np.nan, -0.0], "city": ["Oslo", None, "Bergen"], "on": [True, False, True]}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from l2x.errors import ArtifactError, InputError, WriteError
-from l2x.files.journal import Journal
+from l2x.files._journal import Journal
 
 
 def numbers(start: int, n: int = 10) -> pa.RecordBatch:

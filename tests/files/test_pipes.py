@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from l2x.errors import InputError
-from l2x.files import pipes
-from l2x.files.pipes import STANDARD, opened, standard_output
+from l2x.files import _writing as pipes
+from l2x.files._writing import STANDARD, opened, standard_output
 
 
 def give(monkeypatch: pytest.MonkeyPatch, content: str) -> None:

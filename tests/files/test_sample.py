@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from l2x.errors import InputError
-from l2x.files.sample import sample_rows
+from l2x.files._tables import sample_rows
 
 
 def numbered(n: int) -> list[pa.RecordBatch]:

@@ -14,9 +14,9 @@ import pytest
 
 import l2x
 from l2x.errors import InputError
-from l2x.features.view import View
-from l2x.files import tables
-from l2x.files.tables import Table, read_sample, read_training_rows, text_column
+from l2x.features._view import View
+from l2x.files import _tables as tables
+from l2x.files._tables import Table, read_sample, read_training_rows, text_column
 
 
 def write(frame: pd.DataFrame, path: Path) -> Table:

@@ -12,8 +12,8 @@ import pyarrow.parquet
 import pytest
 
 from l2x.errors import InputError
-from l2x.files import writing
-from l2x.files.writing import table_writer
+from l2x.files import _writing as writing
+from l2x.files._writing import table_writer
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from l2x.foundations.arrays import batches
+from l2x._base.arrays import batches
 
 
 @given(n=st.integers(0, 200), size=st.integers(1, 50))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from l2x._base.atomic import check_writable, replacing, write_atomically
 from l2x.errors import InputError, WriteError
-from l2x.foundations.atomic import check_writable, replacing, write_atomically
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
 WRITER = """
 import sys, time
 from pathlib import Path
-from l2x.foundations.atomic import replacing
+from l2x._base.atomic import replacing
 with replacing(Path(sys.argv[1])) as file:
     print("writing", flush=True)
     sys.stdin.readline()

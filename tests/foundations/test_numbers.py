@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from l2x.foundations.numbers import is_whole
+from l2x._base.arrays import is_whole
 
 
 @pytest.mark.parametrize("number", [1, np.int64(3), np.uint8(7), 2**80])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from l2x.foundations.progress import progress_bar
+from l2x._base.progress import progress_bar
 
 
 def test_whole_numbers_are_counted_and_others_are_a_percentage(capsys: pytest.CaptureFixture[str]) -> None:

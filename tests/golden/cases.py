@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 import l2x
-from l2x.training import Phase
+from l2x.learning._training import Phase
 
 STEPS = 20
 VALUES = ("surrogate", "model", "joint")

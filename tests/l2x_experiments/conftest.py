@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import l2x.fitting
+import l2x.learning._phases
 
 
 @pytest.fixture(autouse=True)
 def small_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("L2X_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(l2x.fitting, "HELD_MASKS", 200)
+    monkeypatch.setattr(l2x.learning._phases, "HELD_MASKS", 200)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from l2x.training import Phase, TrainingPlan
+from l2x.learning._training import Phase, TrainingPlan
 from l2x_experiments import cache
 from l2x_experiments.cache import fingerprint, remembered, value_key
 

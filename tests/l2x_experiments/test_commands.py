@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from l2x.cli import app
+from l2x.apps.cli import app
 
 RESULTS = Path(__file__).parents[2] / "results"
 COMMANDS = ("synthetic", "honesty", "mnist", "imdb-words", "imdb-sentences", "adult", "ablation")

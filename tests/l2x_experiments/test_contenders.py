@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from toy_models import one_column
 
-from l2x.baselines.table import METHODS
-from l2x.blackbox import as_black_box
-from l2x.features.columns import Columns
+from l2x.baselines._table import METHODS
+from l2x.features._columns import Columns
+from l2x.learning.networks import recipes_of
+from l2x.model._black_box import as_black_box
 from l2x_experiments import adult, comparison, honesty, synthetic
 from l2x_experiments.contenders import CONTENDERS, LABELS, labels, learned
 from l2x_experiments.records import Records
@@ -82,5 +83,5 @@ def test_budgets_scale_the_views_own_plans() -> None:
     assert plans.ours.evaluations == 1
     assert not plans.ours.progress
     own = Budget().plans(Columns)
-    assert own.ours.value == Columns.recipes.ours.plan.value
-    assert own.paper.selector == Columns.recipes.paper.plan.selector
+    assert own.ours.value == recipes_of(Columns).ours.plan.value
+    assert own.paper.selector == recipes_of(Columns).paper.plan.selector

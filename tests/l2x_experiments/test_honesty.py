@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from l2x.cli import app
+from l2x.apps.cli import app
 from l2x_experiments import honesty, honesty_report
 from l2x_experiments.honesty import CARD_METHODS, UNKNOWN, CardBudget
 from l2x_experiments.runner import run

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from l2x.datasets.imdb import TextData
+from l2x.datasets._imdb import TextData
 from l2x_experiments import imdb, imdb_report
 from l2x_experiments.runner import run
 

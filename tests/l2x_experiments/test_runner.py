@@ -11,7 +11,7 @@ import pytest
 from invented import METHODS, experiment
 
 import l2x
-from l2x.plots.lines import plot_lines
+from l2x.display._lines import plot_lines
 from l2x_experiments.records import Records
 from l2x_experiments.report import Report, measured_on
 from l2x_experiments.runner import only_methods, run

@@ -18,9 +18,8 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.files.answers import read_answers
-from l2x.files.checksums import row_checksums
-from l2x.labelling.label import label
+from l2x.files._labelling import label
+from l2x.files._predictions import read_answers, row_checksums
 
 X = np.random.default_rng(0).normal(size=(500, 3))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from l2x.labelling.pace import FIRST_ROWS, GROWTH, Pace
+from l2x.model._querying import FIRST_ROWS, GROWTH, Pace
 
 
 @settings(deadline=None)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from toy_models import one_column
 
 import l2x
-from l2x.blackbox import BlackBox
-from l2x.files.answers import Answered, answer_batch
-from l2x.files.checksums import row_checksums
-from l2x.labelling.questions import Part, ask_about
+from l2x.files._predictions import Answered, answer_batch, row_checksums
+from l2x.model._black_box import BlackBox
+from l2x.model._querying import Part, ask_about
 
 X = np.random.default_rng(0).normal(size=(100, 3))
 
@@ -38,7 +37,7 @@ def test_exactly_the_rows_without_an_answer_are_asked(size: int, known: list[boo
             assert part.first + i not in asked
             asked[part.first + i] = answer
 
-    total = ask_about(BlackBox(one_column), blocks(size), keep, most=16, answered=answered)
+    total = ask_about(BlackBox(one_column), blocks(size), keep, most=16, known=answered.known)
     assert total == 100
     assert sorted(asked) == np.flatnonzero(~np.array(known)).tolist()
     assert all(np.array_equal(answer, one_column(X[[row]])[0]) for row, answer in asked.items())

@@ -9,8 +9,8 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.blackbox import BlackBox
-from l2x.labelling.workers import said, workers
+from l2x.model._black_box import BlackBox
+from l2x.model._querying import said, workers
 
 X = np.random.default_rng(0).normal(size=(10, 3))
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from l2x.networks import chunks
+from l2x.learning.networks import _recipes as chunks
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from l2x.networks import chunks
-from l2x.networks.chunks import CHUNK, in_chunks
+from l2x.learning.networks import _recipes as chunks
+from l2x.learning.networks._recipes import CHUNK, in_chunks
 
 
 class Recorded(nn.Module):

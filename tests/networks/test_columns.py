@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from l2x.networks.columns import ColumnPredictor, ColumnSelector, perceptron
-from l2x.networks.table import WIDE, MaskedTable, TableInput
+from l2x.features._table_input import WIDE, MaskedTable, TableInput
+from l2x.learning.networks._columns import ColumnPredictor, ColumnSelector, perceptron
 
 
 def test_a_perceptron_ends_with_a_dense_layer() -> None:

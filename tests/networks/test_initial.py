@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from l2x.networks.initial import initialise
+from l2x.learning.networks._recipes import initialise
 
 
 def network() -> nn.Module:

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from l2x.networks.patches import PatchPredictor, PatchSelector, upsample
+from l2x.learning.networks._patches import PatchPredictor, PatchSelector, upsample
 
 FEW = {"filters": (2, 3), "kernel": 3}
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from l2x.networks import columns, patches, sentences, words
-from l2x.networks.patches import PatchPredictor, PatchSelector
-from l2x.networks.recipe import Recipe, Recipes
-from l2x.sampling import ConcreteMax
-from l2x.training import TrainingPlan
+from l2x.features import Columns, Patches, Sentences, Words
+from l2x.learning._training import TrainingPlan
+from l2x.learning.networks import _columns as columns
+from l2x.learning.networks import _sentences as sentences
+from l2x.learning.networks import _words as words
+from l2x.learning.networks._patches import PatchPredictor, PatchSelector
+from l2x.learning.networks._recipes import Networks, Recipe, Recipes, recipes_of
+from l2x.learning.samplers import ConcreteMax
 
 RECIPES: dict[str, Recipes] = {
-    module.__name__.rpartition(".")[2]: module.RECIPES for module in (columns, patches, sentences, words)
+    "columns": recipes_of(Columns),
+    "patches": recipes_of(Patches),
+    "sentences": recipes_of(Sentences),
+    "words": recipes_of(Words),
 }
 
 
@@ -64,6 +70,7 @@ def test_as_its_authors_ran_it(kind: str) -> None:
 
 
 def test_what_a_recipe_does_not_say() -> None:
-    assert Recipes().ours == Recipe(TrainingPlan(), selector={}, predictor={})
-    assert Recipes().paper.plan == TrainingPlan.paper()
-    assert Recipes().letter.plan == TrainingPlan.paper(to_the_letter=True)
+    recipes = Recipes(lambda view, outputs: Networks(nn.Identity, nn.Identity))
+    assert recipes.ours == Recipe(TrainingPlan(), selector={}, predictor={})
+    assert recipes.paper.plan == TrainingPlan.paper()
+    assert recipes.letter.plan == TrainingPlan.paper(to_the_letter=True)

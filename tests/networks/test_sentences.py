@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from l2x.networks.sentences import (
+from l2x.features import PAD
+from l2x.learning.networks._sentences import (
     PaperSentenceSelector,
     SentenceEncoder,
     SentencePredictor,
     SentenceSelector,
     sentence_selector,
 )
-from l2x.networks.words import PAD
 
 VOCABULARY = 12
 FEW: dict[str, Any] = {"width": 4, "filters": 5}

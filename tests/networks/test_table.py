@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from l2x.networks.table import ByInput, MaskedTable, TableInput
+from l2x.features._table_input import ByInput, MaskedTable, TableInput
 
 
 def table(

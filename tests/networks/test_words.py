@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import l2x
-from l2x.networks.words import (
+from l2x.features import PAD
+from l2x.learning.networks._words import (
     EARLIER,
-    PAD,
     PaperWordSelector,
     ToldWordSelector,
     WindowConvolution,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from l2x.display._card import card_page, plot_card
 from l2x.evaluation import Estimate, ReportCard
-from l2x.evaluation.card import Entry, Part
-from l2x.evaluation.verdict import UNCHECKED
-from l2x.plots.card import card_page, plot_card
+from l2x.evaluation._card import Entry, Part
+from l2x.evaluation._verdict import UNCHECKED
 
 HALF = Estimate(0.5, 0.4, 0.6)
 BRIEF = ReportCard(

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import l2x
-from l2x.plots.labels import shortened
-from l2x.plots.lines import plot_lines
-from l2x.plots.style import figure_svg, save_figure
+from l2x.display._labels import shortened
+from l2x.display._lines import plot_lines
+from l2x.display._style import figure_svg, save_figure
 
 NAMES = ["<script>alert(1)</script>", "$x^2$", "radius", "two\nlines"]
 

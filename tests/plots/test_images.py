@@ -10,8 +10,8 @@ import pytest
 
 import l2x
 from l2x.datasets import small_digits
-from l2x.plots.images import BLUE, RED, overlay, plain, plot_images, png
-from l2x.plots.style import figure_svg
+from l2x.display._images import BLUE, RED, overlay, plain, plot_images, png
+from l2x.display._style import figure_svg
 
 DIGITS = small_digits((3, 8)).X[:12]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.features.view import View
-from l2x.plots.pictures import html_of, picture_of
-from l2x.plots.style import figure_svg
+from l2x.display._pictures import html_of, picture_of
+from l2x.display._style import figure_svg
+from l2x.features._view import View
 
 NUMBERS = np.random.default_rng(0).normal(size=(4, 3))
 

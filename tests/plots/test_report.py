@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.plots.report import SafeHtml, Section, write_report
+from l2x.display._report import SafeHtml, Section, write_report
 
 BAD = "<script>alert(1)</script>"
 

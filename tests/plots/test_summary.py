@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import l2x
-from l2x.plots.summary import above_selection
+from l2x.display._summary import above_selection
 
 
 def test_right_of_the_line_is_selected(fitted: l2x.Explainer, table: np.ndarray) -> None:

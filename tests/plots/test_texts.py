@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.cli.terminal import highlighted
-from l2x.plots.highlights import pieces
-from l2x.plots.style import figure_svg
-from l2x.plots.texts import first_of_each_kind, texts_html, verdict_table
+from l2x.apps.cli._terminal import highlighted
+from l2x.display._highlights import pieces
+from l2x.display._style import figure_svg
+from l2x.display._texts import first_of_each_kind, texts_html, verdict_table
 
 TEXT = "A truly well-made, wonderful film.<br /><br />Wonderful actors too: see it!"
 HOSTILE = [

@@ -22,11 +22,11 @@ from toy_models import one_column
 from typer.testing import CliRunner
 
 import l2x
-from l2x.cli import app
+from l2x.apps.cli import app
 from l2x.errors import MissingExtraError
-from l2x.files.tables import Table
-from l2x.scale import ray as engine
-from l2x.scale.stream import BatchExplainer, explain_table
+from l2x.export import _ray as engine
+from l2x.export._stream import BatchExplainer, explain_table
+from l2x.files._tables import Table
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 ROWS = 5000

@@ -13,10 +13,10 @@ import pytest
 
 import l2x
 from l2x.errors import InputError, WriteError
-from l2x.files import writing
-from l2x.files.journal import Journal
-from l2x.files.tables import Table
-from l2x.scale.stream import BatchExplainer, explain_table
+from l2x.export._stream import BatchExplainer, explain_table
+from l2x.files import _writing as writing
+from l2x.files._journal import Journal
+from l2x.files._tables import Table
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 
@@ -112,9 +112,9 @@ def test_a_run_that_cannot_write_resumes(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from l2x.artifact import load
-from l2x.files.tables import Table
-from l2x.scale.stream import BatchExplainer, explain_table
+from l2x.export._artifact import load
+from l2x.files._tables import Table
+from l2x.export._stream import BatchExplainer, explain_table
 folder = Path(sys.argv[1])
 
 def report(rows, share):

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import l2x
-from l2x.scale.stream import BatchExplainer
+from l2x.export._stream import BatchExplainer
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 

@@ -12,12 +12,12 @@ import torch
 from flawed_server import Flawed, serving
 
 import l2x
+from l2x.display._interop import arrow_columns
 from l2x.errors import InputError
-from l2x.features.reading import reading_of
-from l2x.files.checksums import row_checksums
-from l2x.files.tables import Table
-from l2x.interop import arrow_columns
-from l2x.scale.stream import BatchExplainer, BatchLabeller, explain_table, match_columns
+from l2x.export._stream import BatchExplainer, BatchLabeller, explain_table, match_columns
+from l2x.features._kinds import reading_of
+from l2x.files._predictions import row_checksums
+from l2x.files._tables import Table
 
 NAMES = ["x0", "x1", "x2", "x3", "x4"]
 SHORT = l2x.TrainingPlan(l2x.Phase(3, 1e-2), l2x.Phase(3, 1e-2), evaluations=2, progress=False)

@@ -20,9 +20,9 @@ from service import KINDS, MODELS, Client, check_rows, expected, file_of, live, 
 from starlette.testclient import TestClient
 
 import l2x
-from l2x.serve.app import create_app
-from l2x.serve.logs import JsonLines
-from l2x.serve.settings import Settings
+from l2x.apps.serve._app import create_app
+from l2x.apps.serve._logs import JsonLines
+from l2x.apps.serve._settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def client() -> Any:
 
 def test_the_process_is_left_as_it_is() -> None:
     def state() -> list[Any]:
-        loggers = [logging.getLogger(name) for name in ("", "l2x.serve", "uvicorn")]
+        loggers = [logging.getLogger(name) for name in ("", "l2x.apps.serve", "uvicorn")]
         logs = [(logger.level, logger.propagate, [*logger.handlers]) for logger in loggers]
         return [torch.get_num_threads(), gc.get_freeze_count(), dict(os.environ), logging.logThreads, logs]
 
@@ -286,7 +286,7 @@ def test_health_and_descriptions(client: TestClient) -> None:
 def test_the_log_has_one_line_per_request_and_no_inputs(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, logger="l2x.serve"):
+    with caplog.at_level(logging.INFO, logger="l2x.apps.serve"):
         secret = "hunter2-SECRET"
         path = f"/v1/explainers/{name_of('words')}/explain"
         client.post(path, json={"rows": [f"good {secret}"]}, headers={"x-request-id": "abc-1"})

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from l2x.serve.batching import Batcher, WorkError
-from l2x.serve.refusals import ServiceError
+from l2x.apps.serve._batching import Batcher, WorkError
+from l2x.apps.serve._refusals import ServiceError
 
 
 def squares(numbers: Sequence[int]) -> list[int]:

@@ -16,11 +16,11 @@ from starlette.testclient import TestClient
 from toy_models import one_column
 
 import l2x
+from l2x.apps.serve import _bulk as bulk
+from l2x.apps.serve._app import create_app
+from l2x.apps.serve._settings import Settings
+from l2x.display._interop import arrow_columns
 from l2x.errors import InputError
-from l2x.interop import arrow_columns
-from l2x.serve import bulk
-from l2x.serve.app import create_app
-from l2x.serve.settings import Settings
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ from service import MODELS, Client, file_of, live, name_of
 from toy_models import one_column
 
 import l2x
+from l2x.apps.serve._app import create_app
+from l2x.apps.serve._catalogue import Catalogue, by_name
+from l2x.apps.serve._metrics import Metrics
+from l2x.apps.serve._settings import Settings
 from l2x.errors import InputError
-from l2x.serve.app import create_app
-from l2x.serve.catalogue import Catalogue, by_name
-from l2x.serve.metrics import Metrics
-from l2x.serve.settings import Settings
 
 
 def replace(target: Path, source: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_new_file_is_swapped_in_and_a_broken_one_refused(
     def look() -> None:
         asyncio.run(slot.look())
 
-    with caplog.at_level(logging.INFO, logger="l2x.serve"):
+    with caplog.at_level(logging.INFO, logger="l2x.apps.serve"):
         look()
         assert slot.served is old
         path.write_bytes(path.read_bytes()[:-100])
@@ -78,7 +78,7 @@ def test_a_new_file_is_swapped_in_and_a_broken_one_refused(
         replace(path, new)
         look()
     assert slot.served is not old
-    assert slot.served.artifact.checksum == l2x.artifact.read(new).checksum
+    assert slot.served.artifact.checksum == l2x.export._artifact.read(new).checksum
     assert [record.message for record in caplog.records] == ["reload refused"] * 5 + ["reloaded"]
     text = metrics.text().decode()
     assert 'l2x_reloads_total{explainer="it",outcome="refused"} 5.0' in text
@@ -125,7 +125,7 @@ def test_every_answer_during_swaps_is_that_of_the_file_it_names(tmp_path: Path) 
     wanted = {}
     for source in sources:
         explanation = l2x.load(source).explain(X, k=1)
-        wanted[l2x.artifact.read(source).checksum] = explanation
+        wanted[l2x.export._artifact.read(source).checksum] = explanation
     shutil.copy(sources[0], path)
     stop = threading.Event()
     seen: set[str] = set()

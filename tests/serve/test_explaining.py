@@ -63,7 +63,7 @@ def test_an_explainer_that_reads_the_answer_gets_it(tmp_path: Any, tiny: Any) ->
     from toy_models import one_column
 
     import l2x
-    from l2x.serve.app import create_app
+    from l2x.apps.serve._app import create_app
 
     X = np.random.default_rng(0).normal(size=(200, 4))
     explainer = l2x.Explainer(one_column, k=1, sees_answer=True, training=tiny).fit(X)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from service import KINDS, file_of
 
+from l2x.apps.serve._forms import TableForm, form_of
+from l2x.apps.serve._refusals import ServiceError
+from l2x.apps.serve._served import Served
 from l2x.errors import InputError
-from l2x.serve.forms import TableForm, form_of
-from l2x.serve.refusals import ServiceError
-from l2x.serve.served import Served
 
 
 def served(kind: str) -> Served:

@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
-from l2x.serve.logs import JsonLines, log_failure, log_request
+from l2x.apps.serve._logs import JsonLines, log_failure, log_request
 
 
 def test_a_request_is_one_line_with_its_fields(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="l2x.serve"):
+    with caplog.at_level(logging.INFO, logger="l2x.apps.serve"):
         log_request({"id": "a", "rows": 2, "route": 'with "quotes"\n'})
     (line,) = [JsonLines().format(record) for record in caplog.records]
     assert "\n" not in line
@@ -32,6 +32,6 @@ def test_a_failure_says_where_and_not_what(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_nothing_is_made_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="l2x.serve"):
+    with caplog.at_level(logging.WARNING, logger="l2x.apps.serve"):
         log_request({"id": "a"})
     assert not caplog.records

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from l2x.serve.metrics import FOLDER, Metrics
+from l2x.apps.serve._metrics import FOLDER, Metrics
 
 WORKER = """
 import os, sys
-from l2x.serve.metrics import Metrics
+from l2x.apps.serve._metrics import Metrics
 metrics = Metrics()
 metrics.request("/x", 200, 0.01)
 metrics.rows("it", 5)

@@ -22,8 +22,8 @@ from service import file_of, live, name_of
 from starlette.testclient import TestClient
 
 import l2x
-from l2x.plots.images import png
-from l2x.serve.app import create_app
+from l2x.apps.serve._app import create_app
+from l2x.display._images import png
 
 NASTY = ["<script>alert(1)</script>", "a\"b'c & {{ 7*7 }}", "שלום עולם", "🙂 ok"]
 TOWNS = ["<img src=x onerror=alert(2)>", 'Ulm\'s "best"', "مدينة", "🙂"]

@@ -24,9 +24,9 @@ import pytest
 import torch
 from service import Client, check_rows, expected, file_of, rows_of
 
+from l2x.apps.serve import _running as running
+from l2x.apps.serve._running import Dedicated, bind
 from l2x.errors import InputError
-from l2x.serve import running
-from l2x.serve.running import Dedicated, bind
 
 KILLS = int(os.environ.get("L2X_KILLS", "2"))
 # Seconds that a start may take where many processes share a core; nothing is asserted about time.
@@ -39,7 +39,7 @@ LOST = (OSError, http.client.HTTPException, json.JSONDecodeError)
 def served(*arguments: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`l2x serve` in a process of its own, ready; and its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "l2x.cli", "serve", *arguments, "--port", "0"],
+        [sys.executable, "-m", "l2x.apps.cli", "serve", *arguments, "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

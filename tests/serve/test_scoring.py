@@ -7,9 +7,9 @@ import pytest
 from service import file_of, rows_of
 
 import l2x
-from l2x.serve.rows import images, tables, texts  # noqa: F401  (each says how its rows are read)
-from l2x.serve.rows.reader import reader_of
-from l2x.serve.scoring import table_scores
+from l2x.apps.serve._scoring import table_scores
+from l2x.apps.serve.rows import _images as images  # noqa: F401  (each says how its rows are read)
+from l2x.apps.serve.rows._reader import reader_of
 
 
 @pytest.mark.parametrize("kind", ["columns", "regression", "frame", "groups"])

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from l2x.serve.shortcut import Service, Shortcut
+from l2x.apps.serve._shortcut import Service, Shortcut
 
 
 def made() -> tuple[Service, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from service import live, name_of, service
 
-from l2x.serve import snippets
+from l2x.apps.serve import _snippets as snippets
 
 TEXTS = ["a good film", 'it\'s `touch /tmp/x` $(id) "quoted" \\ good\nbad 🙂 שלום']
 

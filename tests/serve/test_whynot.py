@@ -10,8 +10,8 @@ import pytest
 from service import KINDS, MODELS, file_of, rows_of
 
 import l2x
-from l2x.serve.served import Served
-from l2x.serve.whynot import MOST_CLASSES, shown
+from l2x.apps.serve._served import Served
+from l2x.apps.serve._whynot import MOST_CLASSES, shown
 
 
 @pytest.mark.parametrize("kind", KINDS)

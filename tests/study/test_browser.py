@@ -17,9 +17,9 @@ from browser import chromium, page_of, until
 from studies import served, small_study, text
 
 import l2x
+from l2x.apps.study._content import selected_content
+from l2x.apps.study._study import Cell, Item, Study
 from l2x.explanation import Explanation
-from l2x.study.content import selected_content
-from l2x.study.study import Cell, Item, Study
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

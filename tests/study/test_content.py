@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 import l2x
+from l2x.apps.study._content import phrases, selected_content, shown_words, whole_content
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.study.content import phrases, selected_content, shown_words, whole_content
 
 REVIEW = "It is not good, not bad:<br /><br />simply well-made (and <script>alert(1)</script> short)."
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from l2x.apps.study._design import Design, latin_square
 from l2x.errors import InputError
-from l2x.study.design import Design, latin_square
 
 
 def design(methods: int = 4, **changed: int) -> Design:

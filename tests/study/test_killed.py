@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import pytest
 from studies import joined, serve_file, small_study
 
-from l2x.study.study import Study
+from l2x.apps.study._study import Study
 
 KILLS = int(os.environ.get("L2X_KILLS", "5"))
 RATERS = 20
@@ -36,7 +36,7 @@ class Server:
             self.port = int(free.getsockname()[1])
         # Imported once, in a process that then forks: a new server is there at once.
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["l2x.study.serving"])
+        self.context.set_forkserver_preload(["l2x.apps.study._serving"])
         self.path = path
 
     def start(self) -> None:

@@ -11,11 +11,11 @@ import pytest
 from toy_models import one_column
 
 import l2x
+from l2x.apps.study._making import new
+from l2x.apps.study._results import results
+from l2x.apps.study._simulation import simulate
 from l2x.errors import InputError
-from l2x.study.making import new
-from l2x.study.results import results
-from l2x.study.simulation import simulate
-from l2x.training import Phase
+from l2x.learning._training import Phase
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 from toy_models import one_column
 
 import l2x
+from l2x.apps.study._methods import BY_NAME, OURS, WHOLE, contenders
 from l2x.baselines import RandomK
-from l2x.blackbox import as_black_box
 from l2x.errors import InputError
-from l2x.study.methods import BY_NAME, OURS, WHOLE, contenders
+from l2x.model._black_box import as_black_box
 
 
 def test_by_name_by_file_and_by_object(fitted: l2x.Explainer, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from l2x.apps.study._statistics import _right, _share, power_table
 from l2x.errors import InputError
-from l2x.study.power import _right, _share, power_table
 
 
 def test_more_items_and_raters_find_more() -> None:

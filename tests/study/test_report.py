@@ -8,8 +8,8 @@ from pathlib import Path
 
 from studies import answer_all, joined, small_study
 
-from l2x.study.report import SIMULATED, answers_csv, render, write_answers, write_report
-from l2x.study.simulation import simulate
+from l2x.apps.study._report import SIMULATED, answers_csv, render, write_answers, write_report
+from l2x.apps.study._simulation import simulate
 
 
 def test_every_part_is_there_and_names_are_escaped(tmp_path: Path) -> None:

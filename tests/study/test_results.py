@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from studies import answer_all, joined, small_study
 
+from l2x.apps.study._results import results
+from l2x.apps.study._session import give_answer, next_task
+from l2x.apps.study._simulation import simulate
 from l2x.errors import InputError
-from l2x.study.results import results
-from l2x.study.session import give_answer, next_task
-from l2x.study.simulation import simulate
 
 
 def test_by_hand(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from studies import small_study
 
+from l2x.apps.study._serving import serve
 from l2x.errors import InputError
-from l2x.study.serving import serve
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

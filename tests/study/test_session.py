@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from studies import answer_all, joined, small_study
 
+from l2x.apps.study import _session as session
+from l2x.apps.study._session import give_answer, next_task, undo
+from l2x.apps.study._study import Rater, Study
 from l2x.errors import InputError, StudyError
-from l2x.study import session
-from l2x.study.session import give_answer, next_task, undo
-from l2x.study.study import Rater, Study
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from studies import joined, small_study
 
+from l2x.apps.study._results import results
+from l2x.apps.study._session import next_task
+from l2x.apps.study._simulation import simulate
 from l2x.errors import InputError
-from l2x.study.results import results
-from l2x.study.session import next_task
-from l2x.study.simulation import simulate
 
 
 def test_the_lexicon_sees_sentiment_where_there_is_some(tmp_path: Path) -> None:

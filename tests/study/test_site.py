@@ -12,9 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 from studies import answer_all, joined, served, small_study, text
 
-from l2x.study.session import next_task
-from l2x.study.site import answer_keys, site
-from l2x.study.study import Cell, Item, Study
+from l2x.apps.study._session import next_task
+from l2x.apps.study._site import answer_keys, site
+from l2x.apps.study._study import Cell, Item, Study
 
 ATTACK = "<script>alert(1)</script>\"'&"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from l2x.study.statistics import UNDECIDED, Ratings, alpha, decided, human_accuracy
+from l2x.apps.study._statistics import UNDECIDED, Ratings, alpha, decided, human_accuracy
 
 
 def counts_of(rows: list[str]) -> np.ndarray:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from studies import joined, small_study
 
+from l2x.apps.study._session import next_task
+from l2x.apps.study._study import Study
 from l2x.errors import InputError, WriteError
-from l2x.study.session import next_task
-from l2x.study.study import Study
 
 
 def test_answers_are_on_disk_before_a_commit_returns(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from studies import SETTINGS, answer_all, joined, small_study, text
 
+from l2x.apps.study._study import Cell, Item, Study
 from l2x.errors import InputError
-from l2x.study.study import Cell, Item, Study
 
 
 def test_a_study_comes_back_as_it_was_made(tmp_path: Path) -> None:

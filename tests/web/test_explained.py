@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import l2x
+from l2x.display._html import SHADES, explained_html, patch_rectangles, shade
 from l2x.explanation import Explanation
-from l2x.web.explained import SHADES, explained_html, patch_rectangles, shade
 
 NASTY = ['<script>alert("x")</script>', "a'b\"c", "שלום & >", "🙂 {{ 7*7 }}"]
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from l2x.web.pages import SECURITY_HEADERS, STATIC, environment
+from l2x.display._pages import SECURITY_HEADERS, STATIC, environment
 
 
 def test_the_base_loads_files_that_are_there_and_nothing_else() -> None:
-    page = environment("l2x.web", extra="plots").get_template("base.html").render(root="/under/a/proxy")
+    page = environment("l2x.display", extra="plots").get_template("base.html").render(root="/under/a/proxy")
     loaded = re.findall(r'(?:src|href)="([^"#]+)"', page)
     files = [address for address in loaded if address.startswith("/under/a/proxy/static/")]
     assert len(files) == 2
@@ -26,7 +26,7 @@ def test_our_files_name_no_other_host() -> None:
 
 
 def test_templates_escape() -> None:
-    made = environment("l2x.web", extra="plots")
+    made = environment("l2x.display", extra="plots")
     assert made.from_string("{{ name }}").render(name="<b>") == "&lt;b&gt;"
     with pytest.raises(Exception, match="undefined"):
         made.from_string("{{ nothing }}").render()

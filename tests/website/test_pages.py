@@ -28,7 +28,7 @@ def test_html_and_figures_are_shown(tmp_path: Path) -> None:
     page.write_text(
         "```python\nclass Table:\n    def _repr_html_(self):\n        return '<b>\\n\\nbold</b>'\n"
         "Table()\n```\n\n"
-        "```python\nfrom l2x.plots.style import new_figure\nnew_figure(1.0, title='A title')[0]\n```\n"
+        "```python\nfrom l2x.display._style import new_figure\nnew_figure(1.0, title='A title')[0]\n```\n"
     )
     pages.run_page(page)
     assert '<div class="output"><b> bold</b></div>' in page.read_text()

@@ -3,15 +3,16 @@
 captum, shap and lime come with the extra `baselines` and are imported when a method is used.
 """
 
-from l2x.baselines.cheaters import ByMarginal, ByPosition, ByPrediction
-from l2x.baselines.controls import GlobalTopK, OracleExplainer, RandomK
-from l2x.baselines.gradients import LRP, DeepLift, Saliency, Taylor
-from l2x.baselines.method import Method
-from l2x.baselines.parzen import Parzen
-from l2x.baselines.perturbation import KernelShap, Lime
-from l2x.baselines.search import GreedySearch
-from l2x.baselines.table import METHODS, method_table
-from l2x.baselines.trees import TreeShap
+from l2x.baselines._cheaters import ByMarginal, ByPosition, ByPrediction
+from l2x.baselines._controls import GlobalTopK, OracleExplainer, RandomK
+from l2x.baselines._gradients import LRP, DeepLift, Saliency, Taylor
+from l2x.baselines._method import Method
+from l2x.baselines._oracle import Oracle, oracle
+from l2x.baselines._parzen import Parzen
+from l2x.baselines._perturbation import KernelShap, Lime
+from l2x.baselines._search import GreedySearch
+from l2x.baselines._table import METHODS, method_table
+from l2x.baselines._trees import TreeShap
 
 __all__ = [
     "LRP",
@@ -25,6 +26,7 @@ __all__ = [
     "KernelShap",
     "Lime",
     "Method",
+    "Oracle",
     "OracleExplainer",
     "Parzen",
     "RandomK",
@@ -32,4 +34,5 @@ __all__ = [
     "Taylor",
     "TreeShap",
     "method_table",
+    "oracle",
 ]

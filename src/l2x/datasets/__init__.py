@@ -1,11 +1,11 @@
 """Data with which explainers are compared."""
 
-from l2x.datasets.adult import AdultData, adult
-from l2x.datasets.glove import glove
-from l2x.datasets.imdb import TextData, imdb
-from l2x.datasets.invase import INVASE_SETS, invase
-from l2x.datasets.mnist import ImageData, mnist, small_digits
-from l2x.datasets.synthetic import SETS, SyntheticData, SyntheticModel, synthetic
+from l2x.datasets._adult import AdultData, adult
+from l2x.datasets._glove import glove
+from l2x.datasets._imdb import TextData, imdb
+from l2x.datasets._invase import INVASE_SETS, invase
+from l2x.datasets._mnist import ImageData, mnist, small_digits
+from l2x.datasets._synthetic import SETS, SyntheticData, SyntheticModel, synthetic
 
 __all__ = [
     "INVASE_SETS",

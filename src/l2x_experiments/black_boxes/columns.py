@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from l2x.features.view import as_tensor
-from l2x.foundations.arrays import Array
-from l2x.networks.columns import perceptron
+from l2x._base.arrays import Array
+from l2x.features import as_tensor
+from l2x.learning import perceptron
 from l2x_experiments.black_boxes.training import train_classifier
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from l2x.datasets.mnist import ImageData
-from l2x.networks.patches import channels_last
+from l2x.datasets import ImageData
+from l2x.learning import channels_last
 from l2x_experiments.black_boxes.training import Trained, cached_classifier
 from l2x_experiments.cache import fingerprint
 

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from l2x.features.texts import TextView
-from l2x.features.vocabulary import PAD
-from l2x.foundations.arrays import Array
-from l2x.networks.chunks import in_chunks
-from l2x.networks.words import WindowConvolution, WordEmbedding
+from l2x._base.arrays import Array
+from l2x.features import PAD, TextView
+from l2x.learning import WindowConvolution, WordEmbedding, in_chunks
 from l2x_experiments.black_boxes.training import SEED, Trained, cached_classifier
 from l2x_experiments.cache import fingerprint
 

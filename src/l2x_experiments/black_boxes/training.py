@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from l2x.foundations.progress import progress_bar
+from l2x._base.progress import progress_bar
 from l2x_experiments.cache import Key, remembered
 
 SEED, BATCH = 0, 64

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from l2x.evaluation.verdict import TOLERANCE
-from l2x.plots.style import ACCENT, INK, MUTED, SECOND, SOFT
+from l2x.display import ACCENT, INK, MUTED, SECOND, SOFT
+from l2x.evaluation._verdict import TOLERANCE
 from l2x_experiments.plots.panels import panels
 
 if TYPE_CHECKING:

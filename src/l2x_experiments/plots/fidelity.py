@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from l2x.plots.style import ACCENT, GRID, INK, MUTED, SECOND, SOFT, new_figure, note, style
+from l2x.display import ACCENT, GRID, INK, MUTED, SECOND, SOFT, new_figure, note, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from l2x.plots.style import new_grid, note, style
+from l2x.display import new_grid, note, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from l2x.plots.style import ACCENT, GRID, INK, MUTED, SOFT
+from l2x.display import ACCENT, GRID, INK, MUTED, SOFT
 from l2x_experiments.plots.panels import panels
 
 if TYPE_CHECKING:

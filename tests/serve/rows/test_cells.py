@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from l2x.features.categories import Levels
-from l2x.serve.rows.cells import Category, Number
-from l2x.serve.rows.reader import CellError
+from l2x.apps.serve.rows._cells import Category, Number
+from l2x.apps.serve.rows._reader import CellError
+from l2x.features._frames import Levels
 
 NUMBER = Number("age", False, 0.0, 1.0, False, 0.5)
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.plots.images import png
-from l2x.serve.refusals import ServiceError
-from l2x.serve.rows.reader import reader_of
+from l2x.apps.serve._refusals import ServiceError
+from l2x.apps.serve.rows._reader import reader_of
+from l2x.display._images import png
 
 GREY = np.random.default_rng(0).integers(0, 256, (3, 8, 12)).astype(np.uint8)
 

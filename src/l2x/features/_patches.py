@@ -1,0 +1,192 @@
+"""Patches of an image, each one feature: grey or colour, in squares of some pixels."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from torch import Tensor, nn
+
+from l2x._base.arrays import Array, is_whole, tensor_to_array
+from l2x.errors import ArtifactError, InputError
+from l2x.features._view import View, as_tensor
+
+Removal = Literal["zero", "mean", "blur"]
+Padding = Literal["zero", "edge"]
+
+
+@dataclass(eq=False, repr=False)
+class Patches(View):
+    """One feature per square patch of an image.
+
+    Images are arrays (n, h, w) or (n, channels, h, w), bytes or floats. Networks read them divided by 255
+    (bytes) or by the largest absolute training value (others): zero stays zero, so that an unselected pixel
+    is a black one, as in section 4.3.
+
+    Parameters
+    ----------
+    size : int
+        Pixels along the side of a patch; 4 makes 7 x 7 patches of an MNIST digit.
+    removal : "zero", "mean" or "blur"
+        What the black box sees in place of an unselected pixel: zero, the pixel's mean over the training
+        images, or the image blurred by a Gaussian as wide as a patch, which keeps the local brightness.
+    padding : None, "zero" or "edge"
+        Where the size does not divide the image: an error, or the networks see it continued to the right
+        and below, by zeros or by its last pixels. The black box always gets images of their own shape.
+
+    >>> view = Patches(size=4).fit(np.zeros((2, 28, 28)))
+    >>> view.d, view.names_[9]
+    (49, 'row 2, column 3')
+    """
+
+    size: int = 4
+    _: KW_ONLY
+    removal: Removal = "zero"
+    padding: Padding | None = None
+
+    def fit(self, X: Any) -> Self:
+        self._check_options()
+        X = _images(X)
+        if not len(X):
+            raise InputError(f"There are no images: shape {X.shape}.")
+        _check_finite(X, first_row=0)
+        self._set_shape(tuple(int(length) for length in X.shape[1:]))
+        self.scale_ = 255.0 if X.dtype == np.uint8 else float(np.abs(X).max()) or 1.0
+        self.mean_ = X.mean(axis=0, dtype=np.float64)
+        return self
+
+    @property
+    def channels(self) -> int:
+        """1 for images (n, h, w)."""
+        return self.image_shape_[0] if len(self.image_shape_) == 3 else 1
+
+    def check(self, X: Any) -> Any:
+        X = _images(X)
+        if X.shape[1:] != self.image_shape_:
+            raise InputError(
+                f"The images have shape {X.shape[1:]}, but the explainer was fitted on {self.image_shape_}."
+            )
+        return X
+
+    def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
+        _check_finite(X, first_row=first_row)
+        return self.encode_pixels(as_tensor(X))
+
+    def encode_pixels(self, pixels: Tensor) -> Tensor:
+        """What `encode` makes of images as a tensor of floats."""
+        x = pixels.reshape(-1, self.channels, *self.image_shape_[-2:]) / self.scale_
+        return self._padded(x, "replicate" if self.padding == "edge" else "constant")
+
+    def mask(self, x: Tensor, mask: Tensor) -> Tensor:
+        return x * upsample(mask, self.grid_, self.size)
+
+    def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
+        if mask is None:
+            return X
+        return np.where(self.pixels(mask), X, self._fill(X)).astype(X.dtype, copy=False)
+
+    def pixels(self, mask: Array) -> Array:
+        """A mask over patches, (n, d), as a mask over pixels of the images' own shape (1 for channels)."""
+        height, width = self.image_shape_[-2:]
+        plane = mask.reshape(-1, *self.grid_).repeat(self.size, axis=1).repeat(self.size, axis=2)
+        plane = plane[:, :height, :width]
+        return plane if len(self.image_shape_) == 2 else plane[:, None]
+
+    def units(self, parts: Tensor) -> Tensor:
+        """The sum over each patch's pixels and channels, of images as given or as encoded: -> (n, d)."""
+        plane = parts.sum(dim=1) if parts.ndim == 4 else parts  # (n, height, width)
+        rows, columns = self.grid_
+        if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (rows * self.size, columns * self.size)):
+            raise InputError(
+                f"Attributions of shape {tuple(parts.shape)} do not fit images of {self.image_shape_}."
+            )
+        plane = self._padded(plane, "constant")
+        return plane.reshape(-1, rows, self.size, columns, self.size).sum(dim=(2, 4)).flatten(1)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        return {"image_shape": list(self.image_shape_), "scale": self.scale_}, {"mean": self.mean_}
+
+    def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        self._check_options()
+        shape = tuple(learned["image_shape"])
+        if arrays["mean"].shape != shape:  # before anything of that size is made
+            raise ArtifactError(f"The mean image has shape {arrays['mean'].shape}, the images {shape}.")
+        self._set_shape(shape)
+        self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
+        return self
+
+    def _set_shape(self, shape: tuple[int, ...]) -> None:
+        """The images' shape, and the patches that follow from it."""
+        height, width = shape[-2:]
+        if self.padding is None and (height % self.size or width % self.size):
+            fitting = [s for s in range(1, min(height, width) + 1) if height % s == 0 and width % s == 0]
+            raise InputError(
+                f"Patches of {self.size} pixels do not divide images of {height} x {width}; choose size "
+                f"among {', '.join(map(str, fitting))}, or padding='edge' or 'zero'."
+            )
+        rows, columns = -(-height // self.size), -(-width // self.size)  # rounded up
+        self.image_shape_, self.grid_ = shape, (rows, columns)
+        self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
+
+    def _check_options(self) -> None:
+        if not is_whole(self.size):
+            raise InputError(f"size is {self.size!r}; a patch needs a whole number of pixels, such as 4.")
+        if self.removal not in ("zero", "mean", "blur"):
+            raise InputError(f"removal is {self.removal!r}; choose 'zero', 'mean' or 'blur'.")
+        if self.padding not in (None, "zero", "edge"):
+            raise InputError(f"padding is {self.padding!r}; choose None, 'zero' or 'edge'.")
+
+    def _padded(self, x: Tensor, mode: str) -> Tensor:
+        """Images continued to the right and below: (..., h, w) -> (..., rows * size, columns * size)."""
+        height, width = (side * self.size for side in self.grid_)
+        return nn.functional.pad(x, (0, width - x.shape[-1], 0, height - x.shape[-2]), mode=mode)
+
+    def _fill(self, X: Array) -> Array:
+        """What stands in the place of unselected pixels."""
+        if self.removal == "zero":
+            return np.zeros(1, dtype=X.dtype)
+        fill: Array = self.mean_
+        if self.removal == "blur":
+            from scipy.ndimage import gaussian_filter
+
+            fill = gaussian_filter(X.astype(np.float32), (0.0,) * (X.ndim - 2) + (self.size, self.size))
+        return np.rint(fill) if X.dtype.kind in "iub" else fill
+
+
+def _images(X: Any) -> Array:
+    """X as an array of images of numbers."""
+    try:
+        array = np.asarray(tensor_to_array(X))
+        array = array if array.dtype.kind in "fiub" else array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Expected images as arrays of numbers of one shape: {error}.") from error
+    if array.ndim not in (3, 4):
+        hint = " For one image pass x[None]." if array.ndim == 2 else ""
+        raise InputError(
+            f"Expected images (n, h, w) or (n, channels, h, w), got an array of shape {array.shape}.{hint}"
+        )
+    if 0 in array.shape[1:]:
+        raise InputError(f"The images have no pixels: shape {array.shape}.")
+    if array.ndim == 4 and array.shape[-1] <= 4 < array.shape[1]:
+        raise InputError(
+            f"The images have shape {array.shape[1:]}: channels come first here; "
+            "pass X.transpose(0, 3, 1, 2), and a model that reads them so."
+        )
+    return array
+
+
+def _check_finite(X: Array, *, first_row: int) -> None:
+    if X.dtype.kind != "f" or np.isfinite(X).all():
+        return
+    row, *pixel = np.argwhere(~np.isfinite(X))[0].tolist()
+    raise InputError(
+        f"Image {first_row + row}, pixel {tuple(pixel)} is {X[(row, *pixel)]}: fill missing and infinite "
+        "values first."
+    )
+
+
+def upsample(mask: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+    """A mask over patches repeated over their pixels: (n, patches) -> (n, 1, h, w), section 4.3."""
+    plane = mask.reshape(-1, 1, grid[0], grid[1])
+    return plane.repeat_interleave(size, dim=2).repeat_interleave(size, dim=3)

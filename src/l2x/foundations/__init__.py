@@ -1,1 +1,0 @@
-"""What every other part may use: arrays in batches, files written whole, one progress bar."""

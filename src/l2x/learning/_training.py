@@ -1,0 +1,378 @@
+"""The training loop, once for every network: minibatches, averaged weights, early stopping, best weights.
+
+`optimise` maximises any objective; `Explainer.fit` calls it for the value and then for the selector.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from l2x._base.arrays import is_whole
+from l2x._base.progress import progress_bar
+from l2x.errors import InputError, TrainingError
+from l2x.features import View
+
+History = list[dict[str, Any]]
+
+# Differences of the held-out loss below this are no reason to prefer older weights. Few held-out rows have a
+# large standard error, which would accept anything: then this is the limit.
+NOTICEABLE = 1e-3
+
+
+@dataclass(frozen=True)
+class Phase:
+    """How one network is trained.
+
+    Attributes
+    ----------
+    steps, batch_size : updates at most, and rows in each
+    learning_rate : the peak of the schedule, or the constant rate
+    optimizer : "adam" or "rmsprop"
+    schedule : "cosine" (a short warm-up, then down to a hundredth) or "constant"
+    averaging : decay of the moving average of the weights, which is what is evaluated and kept; 0 for none
+    patience : stop after this many evaluations without a better one; None never stops early
+    choose : which weights to keep: those of the "best" evaluation on held-out rows; the "latest" that is
+        not noticeably worse: by one standard error (paired over rows) or NOTICEABLE nats, whichever is less;
+        or the "last", whatever held-out rows say, unless their loss is NaN
+    l2 : weight of the sum of squares of all matrices and filters in what is minimised, as Keras has it; those
+        that a module lists as `without_l2` are left alone
+
+    >>> Phase(200, 1e-3, batch_size=64).steps
+    200
+    """
+
+    steps: int
+    learning_rate: float
+    batch_size: int = 1000
+    optimizer: Literal["adam", "rmsprop"] = "adam"
+    schedule: Literal["cosine", "constant"] = "cosine"
+    averaging: float = 0.0
+    patience: int | None = None
+    choose: Literal["best", "latest", "last"] = "best"
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size"):
+            _check(self, name, is_whole, "a whole number of at least 1")
+        _check(self, "learning_rate", lambda rate: _is_within(rate) and rate > 0, "a number above 0")
+        _check(self, "optimizer", _one_of("adam", "rmsprop"), "'adam' or 'rmsprop'")
+        _check(self, "schedule", _one_of("cosine", "constant"), "'cosine' or 'constant'")
+        _check(self, "averaging", lambda decay: _is_within(decay, below=1.0), "a number in [0, 1)")
+        _check(self, "patience", _is_whole_or_none, "a whole number of at least 1, or None")
+        _check(self, "choose", _one_of("best", "latest", "last"), "'best', 'latest' or 'last'")
+        _check(self, "l2", _is_within, "a number of at least 0")
+
+
+def _check(settings: Any, name: str, is_valid: Callable[[Any], bool], expected: str) -> None:
+    """Raise an InputError that names the field unless its value is valid."""
+    if not is_valid(value := getattr(settings, name)):
+        raise InputError(f"{name} is {value!r} in a {type(settings).__name__}; expected {expected}.")
+
+
+def _one_of(*names: str) -> Callable[[Any], bool]:
+    return lambda name: isinstance(name, str) and name in names
+
+
+def _is_within(number: Any, *, below: float = math.inf) -> bool:
+    """Return whether this is a number in [0, below); a boolean is none."""
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    return is_number and bool(0 <= number < below)
+
+
+def _is_whole_or_none(number: Any) -> bool:
+    return number is None or is_whole(number)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How long and how fast to train. The defaults are measured: see docs/method.md.
+
+    Attributes
+    ----------
+    value, selector : the two phases; joint training has only the second
+    evaluations : how often in a phase the held-out rows are looked at
+    validation_rows : at most this many rows are held out
+    progress : show progress bars on standard error
+    threads : torch's threads on the processor while training; None leaves them as they are. One, because
+        networks of this size gain little from a second and lose much when the machine is not idle
+        (measured on 2 busy cores: 7.5 s with one thread, 185 s with two)
+
+    >>> plan = TrainingPlan().with_steps(value=200, selector=100)
+    >>> plan.value.steps, plan.selector.steps
+    (200, 100)
+    """
+
+    value: Phase = Phase(4000, 3e-3, averaging=0.995, patience=6)
+    selector: Phase = Phase(600, 2e-3, averaging=0.99, choose="latest")
+    evaluations: int = 20
+    validation_rows: int = 10_000
+    progress: bool = True
+    threads: int | None = 1
+
+    def __post_init__(self) -> None:
+        for name in ("value", "selector"):
+            _check(self, name, lambda phase: isinstance(phase, Phase), "a Phase")
+        for name in ("evaluations", "validation_rows"):
+            _check(self, name, is_whole, "a whole number of at least 1")
+        _check(self, "progress", lambda shown: isinstance(shown, bool), "True or False")
+        _check(self, "threads", _is_whole_or_none, "a whole number of at least 1, or None")
+
+    def with_steps(self, *, value: int | None = None, selector: int | None = None) -> TrainingPlan:
+        """The same plan with other numbers of steps: `plan.with_steps(value=200, selector=100)`."""
+        phases = {"value": self.value if value is None else replace(self.value, steps=value)}
+        phases["selector"] = self.selector if selector is None else replace(self.selector, steps=selector)
+        return replace(self, **phases)  # type: ignore[arg-type]
+
+    @classmethod
+    def quick(cls, features: View | None = None, *, progress: bool = False) -> TrainingPlan:
+        """A small part of the work, for first looks and tests; expect lower fidelity.
+
+        It is for tables. Texts and images learn in smaller batches, from fewer steps: name the view,
+        `TrainingPlan.quick(l2x.Words())`.
+
+        >>> import l2x
+        >>> TrainingPlan.quick(l2x.Words()).value.batch_size
+        128
+        """
+        from l2x.learning.networks import recipes_of  # which need plans themselves
+
+        plan = cls() if features is None else recipes_of(features).ours.plan
+        shorter = plan.with_steps(
+            value=max(1, plan.value.steps // 8), selector=max(1, plan.selector.steps // 2)
+        )
+        return replace(shorter, evaluations=min(plan.evaluations, 10), progress=progress)
+
+    @classmethod
+    def paper(cls, *, to_the_letter: bool = False, progress: bool = True) -> TrainingPlan:
+        """As the authors' code has it: Adam, 1,000 steps of 1,000 rows, L2, the last weights.
+
+        To the letter: RMSprop (section 4) and, where it is silent, the code's steps and the best weights.
+        No early stop: on XOR nothing improves for long.
+        """
+        joint = Phase(1000, 1e-3, schedule="constant", choose="last", l2=1e-3)
+        if to_the_letter:
+            joint = replace(joint, optimizer="rmsprop", choose="best", l2=0.0)
+        return cls(selector=joint, progress=progress)
+
+
+def checked_seed(seed: Any) -> int:
+    """A seed that numpy and torch both take."""
+    if not is_whole(seed, least=0) or seed >= 2**63:
+        raise InputError(f"seed is {seed!r}; give a whole number of at least 0 and below 2**63, such as 0.")
+    return int(seed)
+
+
+def pick_device(name: Any) -> torch.device:
+    """The device of this name; "auto" is the graphics card if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).cpu()  # some names are known, but nothing here answers to them
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"device is {name!r}, which is not available here; choose 'auto' or 'cpu'."
+        ) from error
+    return device
+
+
+# torch's global generator is one for all threads: fits that run side by side would take each other's draws.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all phases of one training share: the plan, the random draws, the device, and the history."""
+
+    plan: TrainingPlan
+    seed: int
+    device: torch.device
+    generator: torch.Generator
+    history: History
+
+    @classmethod
+    def begin(cls, plan: TrainingPlan, seed: int, device: str | torch.device = "cpu") -> Run:
+        device, seed = torch.device(device), checked_seed(seed)
+        return cls(plan, seed, device, torch.Generator(device=device).manual_seed(seed), [])
+
+    @contextmanager
+    def seeded(self) -> Iterator[None]:
+        """Initial weights and dropout draw from torch's global generator: seed it here, restore it after."""
+        with _ONE_AT_A_TIME, torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            yield
+
+
+def optimise(
+    network: nn.Module,
+    objective: Callable[[Tensor, float], Tensor],
+    validate: Callable[[nn.Module], Tensor],
+    *,
+    phase: Phase,
+    n: int,
+    label: str,
+    run: Run,
+) -> bool:
+    """Maximise `objective(row indices, share of training done)` over the weights of `network`.
+
+    `validate` gives the value of each held-out row, by which `phase.choose` picks the weights that are kept.
+    Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same. Raises a
+    TrainingError if evaluations found no weights to keep, because the loss was never a finite number.
+    """
+    plan = run.plan
+    optimizer, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(phase))
+    best = BestWeights(phase)
+    every = max(1, phase.steps // plan.evaluations)
+
+    with progress_bar(label, phase.steps, visible=plan.progress) as advance, _threads(plan.threads):
+        try:
+            for step, index in enumerate(_minibatches(n, phase, run.generator), start=1):
+                optimizer.zero_grad(set_to_none=True)
+                loss = -objective(index, step / phase.steps)
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                schedule.step()
+                average.update()
+                if step % every and step != phase.steps:
+                    continue
+                value = best.consider(average.network, validate(average.network))
+                run.history.append(
+                    {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -value}
+                )
+                advance(step, f"loss {-value:.4f} (best {-best.value:.4f})")
+                if best.stale == phase.patience and step < phase.steps:
+                    advance(step, f"stopped early (best {-best.value:.4f})")
+                    break
+            finished = True
+        except KeyboardInterrupt:
+            finished = False
+    if best.weights is None and best.stale:
+        raise _diverged(phase, label, run.history[-1]["validation_loss"])
+    network.load_state_dict(best.weights or network.state_dict())  # none before the first evaluation
+    network.eval()
+    return finished
+
+
+class WeightAverage:
+    """A running average of a network's weights, in a copy of it that is ready to be evaluated."""
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        self.source, self.decay, self.updates = network, decay, 0
+        self.network = copy.deepcopy(network).requires_grad_(requires_grad=False).eval()
+        self.averages = [p.detach() for p in self.network.parameters()]
+        self.weights = [p.detach() for p in network.parameters()]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        self.updates += 1
+        # At first the average is young: forget the initial weights quickly.
+        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
+        torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
+        for mine, theirs in zip(self.network.buffers(), self.source.buffers(), strict=True):
+            mine.copy_(theirs)
+
+
+class BestWeights:
+    """Which of the evaluated weights to keep."""
+
+    def __init__(self, phase: Phase) -> None:
+        self.rule = phase.choose
+        self.value = -float("inf")
+        self.stale = 0
+        self.weights: dict[str, Tensor] | None = None
+        self.best_rows: Tensor | None = None
+
+    def consider(self, network: nn.Module, rows: Tensor) -> float:
+        """Take the network's weights if they are to be kept; returns their value, the mean over rows."""
+        value = rows.mean().item()
+        self.stale += 1
+        if value > self.value:
+            self.value, self.best_rows, self.stale = value, rows, 0
+            self.weights = _snapshot(network)
+        elif self.rule == "last" and not math.isnan(value):
+            self.weights = _snapshot(network)
+        elif self.rule == "latest" and self.best_rows is not None:
+            lost = self.best_rows - rows
+            # One row has no standard error.
+            error = lost.std().item() / len(lost) ** 0.5 if len(lost) > 1 else math.inf
+            if lost.mean() <= min(error, NOTICEABLE):
+                self.weights = _snapshot(network)
+        return value
+
+
+def _diverged(phase: Phase, label: str, loss: float) -> TrainingError:
+    rate = phase.learning_rate
+    return TrainingError(
+        f"Training diverged ({label}): the validation loss is {loss} and was finite at no evaluation. The "
+        f"learning_rate of this phase is {rate:g}; choose a lower one, such as {rate / 10:.2g}."
+    )
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _minibatches(n: int, phase: Phase, generator: torch.Generator) -> Iterator[Tensor]:
+    """Random rows without replacement, epoch after epoch, for `phase.steps` updates."""
+    size = min(phase.batch_size, n)
+    order, start = torch.randperm(n, generator=generator), 0
+    for _ in range(phase.steps):
+        if start + size > n:
+            order, start = torch.randperm(n, generator=generator), 0
+        yield order[start : start + size]
+        start += size
+
+
+def _optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
+    learning = [p for p in network.parameters() if p.requires_grad]
+    parameters: Any = learning
+    if phase.l2:
+        free = {id(p) for module in network.modules() for p in getattr(module, "without_l2", ())}
+        # Biases and scales of normalisation are left alone. The derivative of a square is twice the weight.
+        penalised = [p for p in learning if p.ndim > 1 and id(p) not in free]
+        known = set(map(id, penalised))
+        parameters = [
+            {"params": penalised, "weight_decay": 2 * phase.l2},
+            {"params": [p for p in learning if id(p) not in known]},
+        ]
+    if phase.optimizer == "rmsprop":
+        # TensorFlow's defaults, which the paper used; torch's own are alpha = 0.99 and eps = 1e-8.
+        return torch.optim.RMSprop(parameters, lr=phase.learning_rate, alpha=0.9, eps=1e-7)
+    return torch.optim.Adam(parameters, lr=phase.learning_rate, fused=True)
+
+
+def _rate(phase: Phase) -> Callable[[int], float]:
+    """The schedule as a factor of the rate: a tenth of the steps up, then a cosine to a hundredth."""
+    warm = max(1, phase.steps // 10)
+
+    def factor(step: int) -> float:
+        if phase.schedule == "constant":
+            return 1.0
+        if step < warm:
+            return (step + 1) / warm
+        done = (step - warm) / max(1, phase.steps - warm)
+        return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+
+    return factor
+
+
+def _snapshot(network: nn.Module) -> dict[str, Tensor]:
+    """A copy of all weights and buffers (batch-norm statistics belong to the best weights too)."""
+    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}

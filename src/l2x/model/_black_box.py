@@ -1,0 +1,450 @@
+"""The model to be explained: anything that predicts, behind one verb: inputs in, P_m(y|x) out."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from l2x._base.arrays import Array, tensor_to_array
+from l2x.errors import BlackBoxError, InputError, require
+from l2x.model._endpoint import Endpoint
+
+Task = Literal["classification", "regression"]
+
+# Rows may miss a sum of one by rounding: float32 softmax over 1,000 classes is off by about 1e-5.
+SUM_TOLERANCE = 1e-3
+
+
+@dataclass(eq=False, repr=False)
+class BlackBox:
+    """A model that counts what it is asked and checks what it answers.
+
+    Parameters
+    ----------
+    predict : callable, inputs -> array
+        For classification `(n, c)` probabilities, or `(n,)` probabilities of the second of two classes;
+        for regression `(n,)` or `(n, m)` means.
+    task : "classification", "regression" or None
+        None decides on the first prediction: several columns are class probabilities, one is a value.
+        Logits are always a classification.
+    logits : bool
+        The predictions are logits; apply a softmax (a sigmoid where there is one column).
+    columns : names of the columns that the model was fitted on, where it knows them
+    in_flight : how many batches it may be asked about at a time, by as many threads
+    most_rows : of one batch; None for no limit
+    """
+
+    predict: Callable[[Any], Any]
+    _: KW_ONLY
+    task: Task | None = None
+    logits: bool = False
+    classes: Any = None
+    columns: Any = None
+    name: str = "the model"
+    in_flight: int = 1
+    most_rows: int | None = None
+    calls: int = field(default=0, init=False)
+    rows: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.task not in (None, *get_args(Task)):
+            raise InputError(f"task is {self.task!r}; choose 'classification', 'regression' or None.")
+        if self.logits and self.task == "regression":
+            raise InputError("task='regression' and logits=True exclude each other: logits are of classes.")
+        self.task = "classification" if self.logits else self.task
+        self.classes = None if self.classes is None else np.asarray(self.classes)
+        self.columns = None if self.columns is None else [str(column) for column in self.columns]
+
+    def __call__(self, X: Any) -> Array:
+        """P_m(y|x) of each row: (n, c) class probabilities, or (n, m) means."""
+        return self.accept(self.request(X), len(X))
+
+    def request(self, X: Any) -> Array:
+        """What the model says, unchecked and uncounted: any thread or process may ask."""
+        try:
+            return numbers_of(self.predict(X))
+        except BlackBoxError:
+            raise
+        except Exception as error:
+            message = (
+                f"{self.name} raised {type(error).__name__} after {self.rows} rows, "
+                f"on a batch of {len(X)}: {error}"
+            )
+            raise BlackBoxError(message) from error
+
+    def interrupt(self) -> None:
+        """Requests that wait to be tried again give up: nobody waits for their answers any more."""
+        if isinstance(self.predict, Endpoint):
+            self.predict.interrupt()
+
+    def accept(self, output: Array, n: int) -> Array:
+        """What it said about n rows, checked and counted."""
+        answer = self._checked(output, n)
+        self.calls += 1
+        self.rows += n
+        return answer
+
+    def _checked(self, output: Array, n: int) -> Array:
+        if output.ndim not in (1, 2) or len(output) != n:
+            raise BlackBoxError(
+                f"{self.name} was asked about {n} rows and returned an array of shape {output.shape}; "
+                f"expected ({n}, classes) probabilities or ({n},) means."
+            )
+        if not np.isfinite(output).all():
+            row = int(np.flatnonzero(~np.isfinite(output.reshape(n, -1)).all(axis=1))[0])
+            raise BlackBoxError(
+                f"{self.name} returned NaN or infinity (first in row {row} of a batch of {n})."
+            )
+        if self.task is None:
+            self.task = "classification" if output.ndim == 2 and output.shape[1] > 1 else "regression"
+        if self.task == "regression":
+            return output if output.ndim == 2 else output[:, None]
+        if self.logits:
+            output = output.reshape(n, -1)
+            output = softmax(output, axis=1) if output.shape[1] > 1 else expit(output)
+        if output.ndim == 1 or output.shape[1] == 1:
+            one = output.reshape(n)
+            # The probability of the second of two classes; or, from a model that knows one class, of that.
+            only = self.classes is not None and len(self.classes) == 1
+            output = np.stack([one, 1 - one] if only else [1 - one, one], axis=1)
+        self._check_probabilities(output)
+        return output
+
+    def _check_probabilities(self, p: Array) -> None:
+        sums = p.sum(axis=1)
+        bad = (p < -SUM_TOLERANCE).any(axis=1) | (np.abs(sums - 1) > SUM_TOLERANCE)
+        if not bad.any():
+            return
+        row = int(np.flatnonzero(bad)[0])
+        shown = np.array2string(p[row, :5], precision=4, separator=", ")
+        if (np.abs(sums - 1) <= SUM_TOLERANCE).all():
+            hint = (
+                "they sum to one, but some are negative: clip and normalise them, or pass "
+                "l2x.as_black_box(model, task='regression') if these are means"
+            )
+        elif (p < 0).any() or (p > 1).any():
+            hint = "these look like logits: pass l2x.as_black_box(model, logits=True)"
+        else:
+            hint = "normalise them, or pass l2x.as_black_box(model, task='regression') if these are means"
+        raise BlackBoxError(
+            f"{self.name} returned {shown} (sum {sums[row]:.4g}) for row {row}, "
+            f"which is not a probability distribution; {hint}."
+        )
+
+
+def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) -> BlackBox:
+    """Wrap anything that predicts: a callable, a scikit-learn style estimator, a torch module,
+    a LightGBM or XGBoost booster, an `.onnx` file, the address of a model (`https://...`, see `Endpoint`).
+
+    Parameters
+    ----------
+    model : the object that predicts
+    task : "classification" or "regression"; default: as the model declares, or decided on its first
+        prediction, where several columns are class probabilities and one column is a value
+    logits : whether its outputs are logits, as those of many torch modules are
+
+    Returns
+    -------
+    A `BlackBox`: inputs in, probabilities (n, classes) or means (n, outputs) out; it counts the `rows` it was
+    asked about.
+
+    Raises
+    ------
+    InputError
+        If it is nothing that predicts, or if it cannot have this `task` or `logits`.
+
+    >>> black_box = as_black_box(lambda X: np.full((len(X), 2), 0.5))
+    >>> black_box(np.zeros((3, 4))).shape, black_box.rows
+    ((3, 2), 3)
+    """
+    if isinstance(model, BlackBox):
+        return _unchanged(model, task, logits)
+    if isinstance(model, str) and "://" in model:
+        model = Endpoint(model)
+    if isinstance(model, Endpoint):
+        limits = {"in_flight": model.in_flight, "most_rows": model.rows_per_request}
+        return BlackBox(model, task=task, logits=logits, name=model.name, **limits)
+    if isinstance(model, str | Path):
+        return BlackBox(_onnx_predictor(Path(model)), task=task, logits=logits, name=str(model))
+    if isinstance(model, type):
+        raise InputError(
+            f"{model.__name__} is a class, not a model that was fitted: pass an instance, such as "
+            f"{model.__name__}(...).fit(X, y)."
+        )
+    kind = type(model).__module__.partition(".")[0]
+    name = type(model).__name__
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return BlackBox(_torch_predictor(model), task=task, logits=logits, name=name)
+    if name == "Booster" and kind in ("lightgbm", "xgboost"):
+        return _booster(model, kind, task, logits)
+    if hasattr(model, "predict_proba") and task != "regression":
+        return _with_probabilities(model, logits)
+    if hasattr(model, "predict"):
+        return _with_predictions(model, task, logits)
+    if callable(model):
+        owner = getattr(model, "__self__", None)
+        predict = _as_fitted(owner, model) if hasattr(owner, "n_features_in_") else model
+        name, classes = getattr(model, "__qualname__", name), None
+        if getattr(model, "__name__", "") == "predict_proba":
+            _check_no_logits(name, logits)
+            classes = getattr(owner, "classes_", None)
+        columns = _column_names(owner)
+        return BlackBox(predict, task=task, logits=logits, classes=classes, columns=columns, name=name)
+    raise InputError(
+        f"Cannot ask a {name} for predictions: pass a callable, an estimator with predict_proba or predict, "
+        "a torch module, a LightGBM or XGBoost booster, the path of an .onnx file, or https://..."
+    )
+
+
+def _unchanged(black_box: BlackBox, task: Task | None, logits: bool) -> BlackBox:
+    """Return a black box as it is, if it already has the given options."""
+    if task not in (None, black_box.task) or (logits and not black_box.logits):
+        given = f"task={task!r}" if task is not None else "logits=True"
+        raise InputError(
+            f"{black_box.name} is a black box already, with task={black_box.task!r} and "
+            f"logits={black_box.logits}: pass {given} where it is made."
+        )
+    return black_box
+
+
+def _with_probabilities(model: Any, logits: bool) -> BlackBox:
+    """Wrap an estimator with `predict_proba`."""
+    name = f"{type(model).__name__}.predict_proba"
+    _check_no_logits(name, logits)
+    predict, columns = _as_fitted(model, model.predict_proba), _column_names(model)
+    classes = getattr(model, "classes_", None)
+    return BlackBox(predict, task="classification", classes=classes, columns=columns, name=name)
+
+
+def _check_no_logits(name: str, logits: bool) -> None:
+    if logits:
+        raise InputError(
+            f"{name} returns probabilities: leave logits=True out. If these are logits all the same, pass a "
+            "function that returns them."
+        )
+
+
+def _with_predictions(model: Any, task: Task | None, logits: bool) -> BlackBox:
+    """Wrap an object with `predict`: a regressor, or anything whose predictions `task` and `logits` describe.
+
+    A classifier's `predict` returns labels, whatever the options.
+    """
+    name, kind = type(model).__name__, _estimator_type(model)
+    if kind == "classifier" and task == "regression":
+        raise InputError(
+            f"{name} is a classifier and cannot have task='regression': leave it out, or pass a function "
+            "that returns the numbers to explain."
+        )
+    if kind == "classifier" or (_may_classify(model) and task is None and not logits):
+        raise InputError(
+            f"{name} has no predict_proba: l2x explains P(y|x). Calibrate it, for example with "
+            "sklearn.calibration.CalibratedClassifierCV, or pass a callable that returns probabilities."
+        )
+    if task is None and not logits and kind == "regressor":
+        task = "regression"
+    classes = getattr(model, "classes_", None) if logits or task == "classification" else None
+    predict, columns = _as_fitted(model, model.predict), _column_names(model)
+    return BlackBox(
+        predict, task=task, logits=logits, classes=classes, columns=columns, name=f"{name}.predict"
+    )
+
+
+def _estimator_type(model: Any) -> str | None:
+    """Return what an estimator declares to be, such as "classifier"; None if it declares nothing."""
+    declared: str | None = getattr(model, "_estimator_type", None)  # CatBoost, scikit-learn before 1.6
+    if declared is None and hasattr(model, "__sklearn_tags__"):
+        try:
+            declared = model.__sklearn_tags__().estimator_type
+        except AttributeError:  # a mixin of scikit-learn's without its BaseEstimator
+            return None
+    return declared
+
+
+def _may_classify(model: Any) -> bool:
+    """Return whether a model names classes; CatBoost's regressors do, too, and are declared as such."""
+    classes = getattr(model, "classes_", None)
+    return getattr(model, "_estimator_type", None) != "regressor" and classes is not None and len(classes) > 0
+
+
+def numbers_of(output: Any, name: str = "The model") -> Array:
+    """What a model returned, or what is brought in its place by this name, as an array of numbers."""
+    output = tensor_to_array(output)
+    try:
+        return np.asarray(output, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BlackBoxError(f"{name} returned {_shown(output)}") from error
+
+
+def _shown(output: Any) -> str:
+    """What a model returned in place of numbers, and what to do."""
+    try:
+        first = np.asarray(output, dtype=object).ravel()[0]
+    except (IndexError, TypeError, ValueError):
+        first = None
+    if isinstance(first, str):
+        return (
+            f"labels, such as {first!r}: l2x explains P(y|x). Pass the estimator itself, its predict_proba, "
+            "or a function that returns the probabilities of the classes."
+        )
+    return f"{type(output).__name__}, not an array of numbers."
+
+
+def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Give an estimator what it was fitted on: a frame if it knows column names, an array otherwise."""
+    if type(estimator).__module__.startswith("lightgbm") and hasattr(estimator, "feature_names_in_"):
+        return partial(_predict_categories, predict)
+    if _column_names(estimator) is not None:
+        return predict
+    return partial(_predict_array, predict, hasattr(estimator, "n_features_in_"))
+
+
+# Functions of the module, and not of the one above: explainers of such estimators can be pickled.
+
+
+def _predict_array(predict: Callable[[Any], Any], columns: bool, X: Any) -> Any:
+    known = columns and hasattr(X, "columns")
+    return predict(X.to_numpy() if known and hasattr(X, "to_numpy") else X)
+
+
+def _predict_categories(predict: Callable[[Any], Any], X: Any) -> Any:
+    return predict(_with_categories(X))
+
+
+def _with_categories(X: Any) -> Any:
+    """LightGBM takes text only as a pandas category, which a table read from a file need not be."""
+    if not hasattr(X, "iloc"):
+        return X
+    text = X.select_dtypes(include=["object", "string"]).columns
+    return X.astype(dict.fromkeys(text, "category")) if len(text) else X
+
+
+def _column_names(model: Any) -> Any:
+    """The names that scikit-learn's estimators, and CatBoost's, remember; None if there are none."""
+    return getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))
+
+
+def _numbers(X: Any) -> Array:
+    return np.ascontiguousarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=np.float32)
+
+
+def _torch_predictor(module: Any) -> Callable[[Any], Any]:
+    import torch
+
+    def predict(X: Any) -> Any:
+        with evaluating(module), torch.no_grad():
+            first = next(module.parameters(), None)
+            x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
+            return module(x if first is None else x.to(first.device))
+
+    return predict
+
+
+@dataclass
+class _Mode:
+    """The mode that a part of a torch module had before `evaluating`, and how many callers evaluate it."""
+
+    part: Any
+    training: bool
+    users: int = 0
+
+
+# The parts that some thread evaluates at the moment, by id: modules may share parts.
+_modes: dict[int, _Mode] = {}
+_modes_lock = threading.Lock()
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Keep a torch module in evaluation mode; then give every part its own mode back, also if they differ.
+
+    Several threads may evaluate one module, or modules that share parts: the first to enter saves the mode
+    of a part, and the last to leave restores it.
+    """
+    parts = list(module.modules())
+    with _modes_lock:
+        for part in parts:
+            _modes.setdefault(id(part), _Mode(part, part.training)).users += 1
+    try:
+        with _modes_lock:
+            if any(part.training for part in parts):
+                module.eval()
+        yield
+    finally:
+        with _modes_lock:
+            for part in parts:
+                _leave(part)
+
+
+def _leave(part: Any) -> None:
+    mode = _modes[id(part)]
+    mode.users -= 1
+    if not mode.users:
+        part.training = mode.training
+        del _modes[id(part)]
+
+
+def _booster(booster: Any, kind: str, task: Task | None, logits: bool) -> BlackBox:
+    if kind == "lightgbm":
+        objective = _lightgbm_objective(booster)
+        predict, columns = booster.predict, booster.feature_name()
+    else:
+        import json
+
+        xgboost = importlib.import_module("xgboost")
+        objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+
+        def predict(X: Any) -> Any:
+            return booster.predict(xgboost.DMatrix(X, enable_categorical=True))
+
+        columns = booster.feature_names
+
+    name, raw = f"{kind}.Booster", objective == "binary:logitraw"
+    classifies = any(word in objective for word in ("binary", "multi", "cross_entropy", "logistic"))
+    if classifies and not raw:
+        _check_no_logits(f"A {name} with the objective '{objective}'", logits)
+    logits = logits or (raw and task != "regression")
+    found: Task = "classification" if classifies or logits else "regression"
+    return BlackBox(predict, task=task or found, logits=logits, columns=columns, name=name)
+
+
+def _lightgbm_objective(booster: Any) -> str:
+    """Return LightGBM's own name for the objective of a booster; "" if that is a function.
+
+    `booster.params` may have an alias, such as "softmax". A model's text begins with the name; one iteration
+    of it is enough, and takes a fraction of the time of a JSON dump.
+    """
+    head, _, _ = booster.model_to_string(num_iteration=1).partition("\nfeature_names=")
+    return str(head.partition("\nobjective=")[2].partition("\n")[0])
+
+
+def _onnx_predictor(path: Path) -> Callable[[Any], Any]:
+    if path.suffix != ".onnx":
+        raise InputError(f"'{path}' is not an .onnx file; pass the model object itself, or an .onnx path.")
+    if not path.exists():
+        raise InputError(f"There is no file '{path}'.")
+    onnxruntime = require("onnxruntime", extra="onnx")
+    try:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InputError(f"onnxruntime cannot read '{path}': {error}") from error
+    entry = session.get_inputs()[0].name
+
+    def predict(X: Any) -> Any:
+        # Classifiers exported by skl2onnx answer (labels, probabilities): the last output is P_m(y|x).
+        answer = session.run(None, {entry: _numbers(X)})[-1]
+        if isinstance(answer, list) and answer and isinstance(answer[0], dict):
+            return np.array([[row[label] for label in sorted(row)] for row in answer])
+        return answer
+
+    return predict

@@ -1,1 +1,0 @@
-"""Selector and predictor for each feature view, and the recipes that train them: ours and the paper's."""

@@ -1,1 +1,0 @@
-"""How explanations are shown: figures, tables, reports. Needs the extra `plots`, except for tables."""
