@@ -11,6 +11,8 @@ PIP_FLAGS ?= -qq
 PIP_INSTALL = $(BIN)/python -m pip install $(PIP_FLAGS) --no-input --disable-pip-version-check -c constraints.txt
 
 export MPLBACKEND ?= Agg
+# One thread per process: tests run beside one another, and small networks gain nothing from more.
+export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
