@@ -1,12 +1,12 @@
-"""How much explaining adds to the bare forward pass of the selector: throughput and single-row latency.
+"""Measure what `explain` adds to the bare forward pass of the selector: throughput and single-row latency.
 
     python benchmarks/explain.py [--threads N] [--rows 100000] [--write]
 
-Of an array of numbers (goals: .85 of the rows per second, at most 2 times the latency of one row), and beside
-it of a pandas frame with as many numbers as categories. Also how much longer `keep=` takes, which asks q
-about 0 .. k features of every row. Every figure is a ratio of two times from the same run, the best of
-alternating repetitions: others on the machine can only make them longer. --write keeps the records in
-results/explain.json.
+For an array of numbers the goals are 0.85 of the forward pass's rows per second, and at most twice its
+latency for one row. A pandas frame with as many numbers as categories is measured as well, and so is `keep=`,
+which queries the surrogate for 0 .. k features of every row. Every figure is a ratio of two times from the
+same run, the best of alternating repetitions, because other processes can only slow them down. --write stores
+the records in results/explain.json.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ import torch
 import l2x
 from l2x.datasets import synthetic
 from l2x.learning._training import Phase
-from l2x_experiments.machine import measured_here
-from l2x_experiments.records import Records
+from l2x_experiments.records import Records, measured_here
 
 PATH = Path(__file__).parents[1] / "results" / "explain.json"
-# The weights do not matter for the speed: a few steps of training make the real objects.
+# The speed does not depend on the weights: a few training steps are enough.
 PLAN = l2x.TrainingPlan(Phase(2, 1e-3), Phase(2, 1e-3), progress=False)
 THROUGHPUT, LATENCY = 0.85, 2  # goals
-COLUMNS = 5  # of numbers, and as many of categories
+COLUMNS = 5  # numbers, and as many categories
 CATEGORIES = [f"category {i}" for i in range(8)]
 
 
@@ -46,20 +45,20 @@ def seconds(work: Callable[[], object], repeat: int = 1) -> float:
 def alternate(
     a: Callable[[], object], b: Callable[[], object], *, rounds: int, repeat: int = 1
 ) -> tuple[float, float]:
-    """Least seconds of a and of b, measured in turns, so that a noisy moment hits both."""
+    """Return the least seconds of a and b, measured in turns, so that a noisy moment affects both."""
     a(), b()
     pairs = [(seconds(a, repeat), seconds(b, repeat)) for _ in range(rounds)]
     return min(p[0] for p in pairs), min(p[1] for p in pairs)
 
 
 def numbers(rows: int) -> tuple[Any, Any]:
-    """An array, and its model."""
+    """Return a model and an array."""
     data = synthetic("switch", rows, seed=0)
     return data.model, data.X
 
 
 def frame(rows: int) -> tuple[Any, Any]:
-    """A frame with categories, and a model of its first number."""
+    """Return a model of the first number, and a frame with categories."""
     rng = np.random.default_rng(0)
     columns = {f"number_{i}": rng.normal(size=rows) for i in range(COLUMNS)}
     texts = {f"text_{i}": rng.choice(CATEGORIES, size=rows) for i in range(COLUMNS)}
@@ -78,13 +77,13 @@ def measure(name: str, model: Any, X: Any) -> dict[str, Any]:
 
     @torch.inference_mode()
     def forward() -> list[torch.Tensor]:
-        """In the same batches as `explain`: faster than all rows at once, which leave the cache."""
+        """Use the batches of `explain`: all rows at once do not fit into the cache and are slower."""
         return [network(rows) for rows in encoded.split(view.rows_at_once)]
 
     @torch.inference_mode()
     def forward_one() -> torch.Tensor:
-        found: torch.Tensor = network(encoded_one)
-        return found
+        scores: torch.Tensor = network(encoded_one)
+        return scores
 
     bare, explain = alternate(forward, lambda: explainer.explain(X).indices, rounds=40)
     bare_one, explain_one = alternate(
@@ -104,40 +103,40 @@ def measure(name: str, model: Any, X: Any) -> dict[str, Any]:
 
 
 def keeping(model: Any, X: Any) -> dict[str, Any]:
-    """How long as many features as a row needs take, beside k of them in every row."""
+    """Compare `keep=`, a variable number of features, with k features in every row."""
     explainer = l2x.Explainer(model, k=5, training=l2x.TrainingPlan.quick()).fit(X[:5000])
     assert explainer.sizes_ is not None
-    assert explainer.sizes_.asking, "q is not asked: nothing to measure"
-    same, kept = alternate(
+    assert explainer.sizes_.asking, "the surrogate is not queried: nothing to measure"
+    fixed, variable = alternate(
         lambda: explainer.explain(X).indices, lambda: explainer.explain(X, keep=0.9).sizes, rounds=10
     )
     return {
         "measure": "array: seconds with keep=0.9, times those without",
-        "value": round(kept / same, 2),
+        "value": round(variable / fixed, 2),
         "goal": "–",
         "holds": None,
         "inputs": "array",
         "rows": len(X),
         "k": explainer.k,
-        "kept_rows_per_second": round(len(X) / kept),
+        "kept_rows_per_second": round(len(X) / variable),
         **measured_here(),
     }
 
 
 def records(measured: dict[str, Any]) -> list[dict[str, Any]]:
-    """The two ratios, and for an array whether they reach their goals."""
-    of, goals = measured["inputs"], measured["inputs"] == "array"
+    """Return the two ratios, and for an array whether they reach their goals."""
+    inputs, goals = measured["inputs"], measured["inputs"] == "array"
     throughput, latency = measured["throughput_ratio"], measured["latency_ratio"]
     return [
         {
-            "measure": f"{of}: rows per second, of the forward pass's",
+            "measure": f"{inputs}: rows per second, of the forward pass's",
             "value": throughput,
             "goal": f"at least {THROUGHPUT}" if goals else "–",
             "holds": throughput >= THROUGHPUT if goals else None,
             **measured,
         },
         {
-            "measure": f"{of}: latency of one row, times the forward pass's",
+            "measure": f"{inputs}: latency of one row, times the forward pass's",
             "value": latency,
             "goal": f"at most {LATENCY}" if goals else "–",
             "holds": latency <= LATENCY if goals else None,
@@ -153,15 +152,17 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {PATH.parent.name}/{PATH.name}")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    kept = keeping(*numbers(arguments.rows))
-    found = [
+    variable = keeping(*numbers(arguments.rows))
+    measurements = [
         measure("array", *numbers(arguments.rows)),
         measure("frame with categories", *frame(arguments.rows)),
     ]
-    print(json.dumps([*found, kept], indent=2))
+    print(json.dumps([*measurements, variable], indent=2))
     if arguments.write:
         PATH.unlink(missing_ok=True)
-        Records.load(PATH).add([record for measured in found for record in records(measured)] + [kept])
+        Records.load(PATH).add(
+            [record for measured in measurements for record in records(measured)] + [variable]
+        )
 
 
 if __name__ == "__main__":

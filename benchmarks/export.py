@@ -1,13 +1,13 @@
-"""An exported explainer in onnxruntime: its latency for one row, and whether it selects the same.
+"""Measure exported explainers in onnxruntime: latency for one row, and agreement with torch.
 
     python benchmarks/export.py [--rows 100000] [--write]
 
-Latencies are ratios from one run, of the best of alternating rounds: of the exported file to `explain`
-(goal: at most one third), and to an onnxruntime session of the same network without encoding and top-k
-(goal: at most 1.5). Selections are compared with torch's on rows of Adult, of the synthetic sets, and on
-MNIST's test images: as many as there are, and made-up rows with new categories and gaps up to --rows. --write
-keeps the records in results/onnx.json. The explainers are trained for 100 steps on formulas over these rows:
-what is compared is the graph, not what it explains.
+Latencies are ratios of the best alternating rounds in one run: the exported file to `explain` (goal: at most
+one third), and to an onnxruntime session of the same network without encoding and top-k (goal: at most 1.5).
+Selected features are compared with torch's on all rows of Adult, the synthetic sets and MNIST's test images;
+for tables, sampled rows with new categories and missing cells are added up to --rows. --write stores the
+records in results/onnx.json. The explainers are trained for 100 steps on formulas over these rows, because
+the graph is tested, not the explanation.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ import onnxruntime
 import torch
 
 import l2x
-from l2x._base.ranking import best
+from l2x._base.arrays import best
 from l2x.datasets import synthetic
 from l2x.export._onnx import same_selection
-from l2x.export._onnx_inputs import graph_inputs
-from l2x.learning._plackett_luce import only_selectable
+from l2x.export._onnx_parts import graph_inputs
+from l2x.learning import only_selectable
 from l2x.learning._training import Phase
-from l2x_experiments.machine import measured_here
-from l2x_experiments.records import Records
+from l2x_experiments.records import Records, measured_here
 
 ROOT = Path(__file__).parents[1]
 PHASE = Phase(100, 3e-3, batch_size=128)
@@ -48,7 +47,7 @@ def session(content: str | bytes) -> Any:
 
 
 def bare(explainer: l2x.Explainer, x: torch.Tensor) -> Any:
-    """The selector alone."""
+    """Return a session of the selector alone."""
     content = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,26 +58,26 @@ def bare(explainer: l2x.Explainer, x: torch.Tensor) -> Any:
 
 
 def best_seconds(works: list[Callable[[], object]], rounds: int = 40, repeat: int = 20) -> list[float]:
-    """Seconds of each in its best round, measured in turns: a busy machine only ever slows down."""
+    """Return the least seconds of each, measured in turns: a busy machine can only slow them down."""
     times: list[list[float]] = [[] for _ in works]
     for work in works:
         work()
     for _ in range(rounds):
-        for work, found in zip(works, times, strict=True):
+        for work, seconds in zip(works, times, strict=True):
             started = time.perf_counter()
             for _ in range(repeat):
                 work()
-            found.append((time.perf_counter() - started) / repeat)
-    return [min(found) for found in times]
+            seconds.append((time.perf_counter() - started) / repeat)
+    return [min(seconds) for seconds in times]
 
 
 def fit(model: Any, X: Any, **options: Any) -> l2x.Explainer:
-    """Some training, so that scores differ from row to row."""
-    return l2x.Explainer(model, k=4, value="surrogate", training=PLAN, **options).fit(X)
+    """Train for a few steps, so that scores differ from row to row."""
+    return l2x.Explainer(model, k=4, objective="surrogate", training=PLAN, **options).fit(X)
 
 
 def bright(images: np.ndarray) -> np.ndarray:
-    """Is the upper half bright?"""
+    """Return the probability that the upper half is bright."""
     p = np.clip(images[:, :14].mean(axis=(1, 2)) / 80, 0, 1)
     return np.stack([1 - p, p], axis=1)
 
@@ -89,7 +88,7 @@ def by_marriage(people: Any) -> np.ndarray:
 
 
 def subjects() -> Iterator[tuple[str, l2x.Explainer, Any]]:
-    """A name, an explainer, and rows."""
+    """Yield names, explainers and rows."""
     for kind in ("xor", "orange_skin", "nonlinear_additive", "switch"):
         data = synthetic(kind, 100_000, seed=1)
         yield kind, fit(data.model, data.X[:5000]), data.X
@@ -100,7 +99,7 @@ def subjects() -> Iterator[tuple[str, l2x.Explainer, Any]]:
 
 
 def identical(explainer: l2x.Explainer, run: Any, X: Any, rows: int) -> tuple[int, int, int]:
-    """How many rows were compared, in how many the indices are the same, and the same up to ties."""
+    """Return how many rows were compared, have the same indices, and have the same indices up to ties."""
     inputs, k, rng = graph_inputs(explainer.features_), explainer.k, np.random.default_rng(0)
     view, same, alike, done = explainer.features_, 0, 0, 0
     checked = view.check(X)
@@ -115,9 +114,9 @@ def identical(explainer: l2x.Explainer, run: Any, X: Any, rows: int) -> tuple[in
             break
         with torch.inference_mode():
             scores = only_selectable(explainer.selector_(x), view.selectable(x), never=-torch.inf).numpy()
-        found = run.run(["indices"], feed | {"k": np.array([k])})[0]
-        same += int((found == best(scores, k)).all(axis=1).sum())
-        alike += int(same_selection(scores, found, k).sum())
+        indices = run.run(["indices"], feed | {"k": np.array([k])})[0]
+        same += int((indices == best(scores, k)).all(axis=1).sum())
+        alike += int(same_selection(scores, indices, k).sum())
         done = stop
     return done, same, alike
 
@@ -153,13 +152,13 @@ def main() -> None:
     if arguments.write:
         path = ROOT / "results" / "onnx.json"
         path.unlink(missing_ok=True)
-        Records.load(path).add(found | {"seed": 0} | measured_here() for found in records)
+        Records.load(path).add(each | {"seed": 0} | measured_here() for each in records)
 
 
 def record(
     measure: str, value: float, *, goal: float | None = None, most: float | None = None
 ) -> dict[str, Any]:
-    """A measurement with what was hoped for."""
+    """Return a measurement with its goal."""
     holds = value == goal if most is None else value <= most
     shown = value if isinstance(value, int) else round(value, 3)
     wanted = goal if most is None else f"at most {most:.3g}"

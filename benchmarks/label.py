@@ -1,10 +1,10 @@
-"""How much faster is labelling with requests side by side?
+"""Measure how much faster labelling is with concurrent requests.
 
     python benchmarks/label.py [--rows 600] [--in-flight 16]
 
-A server on this machine takes 10 ms for each row, and any number of requests at a time. Printed: rows per
-second one request at a time and with several, the best of three rounds in turns, and their ratio. Goal: at
-least 12 times with 16.
+A server on this machine takes 10 ms per row and accepts any number of concurrent requests. The script prints
+rows per second with one request at a time and with several, the best of three alternating rounds, and their
+ratio. Goal: at least 12 with 16 requests in flight.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["rows"]
         time.sleep(SECONDS_PER_ROW * len(rows))
-        reply = json.dumps({"answers": [[0.5, 0.5]] * len(rows)}).encode()
+        reply = json.dumps({"predictions": [[0.5, 0.5]] * len(rows)}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(reply)))
         self.end_headers()
@@ -45,7 +45,7 @@ def rows_per_second(url: str, rows: int, in_flight: int) -> float:
     endpoint = l2x.Endpoint(url, in_flight=in_flight)
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        l2x.label(endpoint, X, Path(folder) / "answers.parquet", progress=False)
+        l2x.label(endpoint, X, Path(folder) / "predictions.parquet", progress=False)
         return rows / (time.perf_counter() - started)
 
 
@@ -53,7 +53,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=600, help="for one at a time; the others get more")
+    parser.add_argument(
+        "--rows", type=int, default=600, help="rows with one request at a time; more requests get more rows"
+    )
     parser.add_argument("--in-flight", type=int, default=16)
     arguments = parser.parse_args()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -67,7 +69,9 @@ def main() -> None:
         )
         for _ in range(3)
     ]
-    one, many = (max(found) for found in zip(*rounds, strict=True))  # a busy machine only ever slows down
+    one, many = (
+        max(speeds) for speeds in zip(*rounds, strict=True)
+    )  # a busy machine can only slow them down
     print(
         json.dumps(
             {

@@ -1,11 +1,12 @@
-"""How good three columns of a census row can be: the best subset of each row, by the default's own value.
+"""Measure how good three columns of a census row can be: search all subsets for the best one of each row.
 
     python benchmarks/limits.py [--rows 3000]
 
-The value, the mean of the surrogate's and the model's log values, is asked about all 220 subsets of a row.
-The best one is measured by the model and by the judge, for the distribution and for the class as the target;
-told the model's answer, and with the answer that the surrogate expects of the whole row, which is about what
-a selector that is not told can know. None of the rows are test rows of `l2x reproduce adult`.
+All 220 subsets are valued by the default objective, the mean of the surrogate's and the model's log-
+probability. The best subset of each row is measured by the model and by the evaluator, for the target
+distribution and the target class. The value uses either the model's prediction, as a prediction-aware
+selector does, or the surrogate's prediction for the whole row, which is about what other selectors can know.
+None of the rows are test rows of `l2x reproduce adult`.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ import torch
 from lightgbm import LGBMClassifier
 
 import l2x
-from l2x.datasets._adult import adult
-from l2x.evaluation import fit_judge
-from l2x.learning._agreement import masked_answers
+from l2x.datasets import adult
+from l2x.evaluation import fit_evaluator
+from l2x.learning._agreement import masked_predictions
 from l2x.learning._training import TrainingPlan
 from l2x.model._black_box import as_black_box
-from l2x_experiments.machine import machine
+from l2x_experiments.records import machine
 
 K = 3
-# Of the experiment's own order: its test rows come later.
-LEARN, JUDGE, LOOK = slice(11_000), slice(11_000, 17_000), slice(17_000, 24_000)
+# Rows in the order of the experiment, whose test rows come later.
+LEARN, EVALUATE, SEARCH = slice(11_000), slice(11_000, 17_000), slice(17_000, 24_000)
 
 
 def main() -> None:
@@ -37,37 +38,36 @@ def main() -> None:
     torch.set_num_threads(1)
     data, plan = adult(), TrainingPlan(progress=False)
     order = np.random.default_rng(0).permutation(len(data))
-    X, learn = data.X.iloc[order[LOOK][:rows]], data.X.iloc[order[LEARN]]
+    X, learn = data.X.iloc[order[SEARCH][:rows]], data.X.iloc[order[LEARN]]
     model = LGBMClassifier(n_jobs=1, verbose=-1).fit(learn, data.y[order[LEARN]])
     black_box = as_black_box(model)
-    judge = fit_judge(black_box, data.X.iloc[order[JUDGE]], K, training=plan)
-    explainer = l2x.Explainer(black_box, K, value="surrogate", training=plan).fit(learn)
-    view, q, answers = explainer.features_, explainer.q_, black_box(X)
-    classes, everything = answers.argmax(axis=1), np.ones((len(X), view.d), dtype=bool)
+    evaluator = fit_evaluator(black_box, data.X.iloc[order[EVALUATE]], K, training=plan)
+    explainer = l2x.Explainer(black_box, K, objective="surrogate", training=plan).fit(learn)
+    view, q, predictions = explainer.features_, explainer.surrogate_, black_box(X)
+    classes, everything = predictions.argmax(axis=1), np.ones((len(X), view.d), dtype=bool)
     expected = q.predict(X, everything)
     print(machine())
-    print(
-        f"the surrogate expects the model's class of {(expected.argmax(1) == classes).mean():.3f} of the rows"
-    )
-    print(f"the judge, of whole rows, {(judge.predict(X, everything).argmax(1) == classes).mean():.3f}")
+    for name, output in (("surrogate", expected), ("evaluator", evaluator.predict(X, everything))):
+        print(f"whole rows: the {name} predicts the class of {(output.argmax(1) == classes).mean():.3f}")
 
-    logs, model_says, judge_says = [], [], []  # of each subset: (rows, classes), (rows,), (rows,)
+    logs, by_model, by_evaluator = [], [], []  # for each subset: (rows, classes), (rows,), (rows,)
     for subset in combinations(range(view.d), K):
         mask = np.zeros_like(everything)
         mask[:, subset] = True
-        said = masked_answers(black_box, view, view.check(X), mask)
-        logs.append((np.log(np.maximum(said, 1e-6)) + np.log(q.predict(X, mask))) / 2)
-        model_says.append(said.argmax(axis=1))
-        judge_says.append(judge.predict(X, mask).argmax(axis=1))
-    for who, known in (("told", answers), ("expected", expected)):
-        certain = np.eye(known.shape[1])[known.argmax(axis=1)]
-        for name, target in (("distribution", known), ("class", certain)):
+        masked = masked_predictions(black_box, view, view.check(X), mask)
+        logs.append((np.log(np.maximum(masked, 1e-6)) + np.log(q.predict(X, mask))) / 2)
+        by_model.append(masked.argmax(axis=1))
+        by_evaluator.append(evaluator.predict(X, mask).argmax(axis=1))
+    for source, given in (("model", predictions), ("surrogate", expected)):
+        certain = np.eye(given.shape[1])[given.argmax(axis=1)]
+        for name, target in (("distribution", given), ("class", certain)):
             best = (np.stack(logs) * target).sum(axis=-1).argmax(axis=0)
-            kept, confirmed = (
-                (np.stack(says)[best, np.arange(len(X))] == classes).mean()
-                for says in (model_says, judge_says)
+            accuracies = (
+                (np.stack(labels)[best, np.arange(len(X))] == classes).mean()
+                for labels in (by_model, by_evaluator)
             )
-            print(f"{who:9} {name:13} the model keeps {kept:.3f}, the judge confirms {confirmed:.3f}")
+            model_accuracy, evaluator_accuracy = accuracies
+            print(f"{source:9} {name:13} model {model_accuracy:.3f}, evaluator {evaluator_accuracy:.3f}")
 
 
 if __name__ == "__main__":

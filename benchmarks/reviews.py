@@ -1,9 +1,9 @@
-"""Key words of 10,000 IMDB reviews, by L2X and by Taylor on the same network: reviews per second, in one run.
+"""Compare l2x with the Taylor baseline on 10,000 IMDB reviews and the same network, in reviews per second.
 
     python benchmarks/reviews.py [--threads N] [--rows N]
 
-Both start from texts that are already tokenised; how long that takes stands beside them. Fetches IMDB if it
-is not there; the network is untrained and the explainer barely trained, which does not change their speed.
+Both start from tokenised texts; the time of tokenising is printed as well. The first run downloads IMDB. The
+network is untrained and the explainer barely trained, which does not change their speed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import l2x
 from l2x import baselines
 from l2x.datasets import imdb
 from l2x.learning._training import Phase
-from l2x_experiments.black_boxes.reviews import WordNetwork
-from l2x_experiments.machine import machine
+from l2x_experiments.black_boxes import WordNetwork
+from l2x_experiments.records import machine
 
 
 def main() -> None:
@@ -35,10 +35,12 @@ def main() -> None:
     network = WordNetwork(len(view.vocabulary_)).eval()
     plan = l2x.TrainingPlan(Phase(2, 1e-3, 32), Phase(2, 1e-3, 32), progress=False, threads=arguments.threads)
     black_box = l2x.as_black_box(network, logits=True)
-    explainer = l2x.Explainer(black_box, k=10, features=view, value="model", training=plan).fit(texts[:200])
+    explainer = l2x.Explainer(black_box, k=10, features=view, objective="model", training=plan).fit(
+        texts[:200]
+    )
 
     def seconds(view: l2x.Words, explain: object) -> tuple[float, float]:
-        """To tokenise, and to explain after that."""
+        """Return the seconds to tokenise, and then to explain."""
         started = time.perf_counter()
         tokenised = view.check(texts)
         _ = tokenised.tokens
@@ -49,7 +51,7 @@ def main() -> None:
     tokens, ours = seconds(explainer.features_, explainer.explain)
     taylor = baselines.Taylor(network, features=view)
     _, theirs = seconds(view, lambda X: taylor.explain(X, k=10))
-    found = {
+    figures = {
         "machine": machine(),
         "threads": arguments.threads,
         "reviews": len(texts),
@@ -58,7 +60,7 @@ def main() -> None:
         "l2x_is_times_faster": round(theirs / ours, 2),
         "tokenising_reviews_per_second": round(len(texts) / tokens),
     }
-    print(json.dumps(found, indent=2))
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,19 @@
-"""What does a request cost beyond its explanation, and what happens under more load than can be served?
+"""Measure the cost of a request beyond its explanation, and the service under overload.
 
     python benchmarks/serve.py [--seconds 5] [--rounds 3] [--overload 60] [--output results/serve.json]
 
-The load comes from `wrk` (Debian: apt-get install wrk), another process on this machine. Machines change
-their speed by the minute: compared servers run side by side and are measured in turns, and a value is the
-median of the rounds' ratios. Measured are
+The load comes from `wrk` (Debian: apt-get install wrk), another process on this machine. The speed of
+machines varies from minute to minute. Servers that are compared therefore run at the same time and are
+measured in turns, and a value is the median of the ratios of all rounds. The measurements are
 
-- one row over a connection that is kept alive, against a bare FastAPI route that returns the same JSON from a
-  constant: medians and 99th percentiles (goals: at most 2 and 3 times);
-- rows per second of 64 clients, with the model's answers (LightGBM), micro-batched over one by one (goal: 3);
-- rows per second of an Arrow stream against `explain` in this process (goal: 0.6);
-- at twice its capacity or more, the larger of that before and after: requests without an answer, or with one
-  other than 200 and 503 (goal: none), the slowest answer in shares of the promised time (goal: 1), memory
-  growth in MiB (goal: 50).
+- one row over a connection that is kept alive, compared with a bare FastAPI route that returns the same JSON
+  from a constant: medians and 99th percentiles (goals: at most 2 and 3 times);
+- rows per second for 64 clients, with predictions by LightGBM, micro-batched compared with one by one
+  (goal: 3);
+- rows per second of an Arrow stream, compared with `explain` in this process (goal: 0.6);
+- at more than twice the capacity, measured before and after: responses other than 200 and 503,
+  and requests without a response (goal: none); the slowest response as a share of the promised time
+  (goal: 1); memory growth in MiB (goal: 50).
 """
 
 from __future__ import annotations
@@ -41,19 +42,20 @@ import pandas as pd
 import pyarrow as pa
 
 import l2x
-from l2x.learning._training import Phase
-from l2x_experiments.machine import measured_here
-from l2x_experiments.records import Records
+from l2x_experiments.records import Records, measured_here
+
+# Description, value, goal, and whether the goal is reached.
+Measurement = tuple[str, float, float, bool]
 
 COLUMNS, K, CLIENTS = 20, 5, 64
 ARROW_ROWS, ARROW_BATCH = 400_000, 50_000
-PROMISE = 2.0  # seconds, of the service that is overloaded
+PROMISE = 2.0  # seconds, for the service that is overloaded
 PATH = "/v1/explainers/it/explain"
-# What is offered, in times of the capacity: more than twice, as the capacity itself varies.
+# Offered load as a multiple of the capacity: more than twice, because the capacity varies.
 OFFERED = 2.5
-# wrk counts nothing but errors: a script counts the statuses. With a rate, requests leave at fixed moments,
-# whether those before have been answered or not, as long as a connection is free: many clients do not wait
-# for each other. Without one, each connection asks again as soon as it is answered.
+# wrk only counts errors, so a script counts the statuses. With a rate, requests start at fixed moments if a
+# connection is free, as those of independent clients do. Without a rate, each connection sends the next
+# request as soon as it has a response.
 SCRIPT = """
 wrk.method, wrk.body = "POST", io.open("{body}"):read("*a")
 wrk.headers["Content-Type"] = "application/json"
@@ -86,9 +88,11 @@ end
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk saw - milliseconds, answers per second, answers by status, requests without an answer by what
-    became of them (connect, read, write, timeout) - and the server's processor time for an answer, in
-    milliseconds, which tells something on a busy machine, too."""
+    """What wrk measured.
+
+    Times are in milliseconds. `errors` counts requests without a response by kind (connect, read, write,
+    timeout). `cpu` is the server's processor time per response, which is meaningful on a busy machine, too.
+    """
 
     p50: float
     p99: float
@@ -100,13 +104,14 @@ class Load:
 
 
 def frame(rows: int, seed: int) -> pd.DataFrame:
+    """Return a table of normal numbers."""
     names = [f"column {i}" for i in range(COLUMNS)]
     return pd.DataFrame(np.random.default_rng(seed).normal(size=(rows, COLUMNS)), columns=names)
 
 
 def make(folder: Path) -> None:
-    """The explainer, briefly trained: how good it is does not matter here."""
-    phase = Phase(50, 5e-3, batch_size=64)
+    """Save an explainer, trained briefly: its quality does not matter here; and the body of a request."""
+    phase = l2x.Phase(50, 5e-3, batch_size=64)
     plan = l2x.TrainingPlan(value=phase, selector=phase, evaluations=2, progress=False)
     l2x.Explainer(model(), K, training=plan).fit(frame(2000, 0)).save(folder / "it.l2x")
     row = {name: float(value) for name, value in frame(1, 1).iloc[0].items()}
@@ -114,6 +119,7 @@ def make(folder: Path) -> None:
 
 
 def model() -> Any:
+    """Return a fitted LightGBM classifier."""
     from lightgbm import LGBMClassifier
 
     X = frame(2000, 0)
@@ -121,12 +127,11 @@ def model() -> Any:
 
 
 def application(role: str, folder: Path) -> Any:
-    """What one of the servers runs."""
-    from l2x.apps.serve._app import create_app
-    from l2x.apps.serve._settings import Settings
+    """Return the application of one of the servers."""
+    from l2x.apps.serve import Settings, create_app
 
     if role == "bare":
-        return bare((folder / "answer.json").read_text())
+        return bare((folder / "response.json").read_text())
     models = {} if role == "plain" else {"it": model()}
     settings = {
         "one by one": Settings(batch_rows=1),
@@ -135,10 +140,11 @@ def application(role: str, folder: Path) -> Any:
     return create_app([folder / "it.l2x"], models, settings)
 
 
-def bare(answer: str) -> Any:
+def bare(response: str) -> Any:
+    """Return an application with one route that returns a constant."""
     from fastapi import FastAPI
 
-    app, constant = FastAPI(), json.loads(answer)
+    app, constant = FastAPI(), json.loads(response)
 
     @app.post(PATH)
     async def explain() -> Any:
@@ -148,7 +154,8 @@ def bare(answer: str) -> Any:
 
 
 def serve(role: str, folder: Path) -> None:
-    from l2x.apps.serve._running import Dedicated, run
+    """Run one of the servers in this process; print its address."""
+    from l2x.apps.serve import Dedicated, run
 
     make = Dedicated(lambda: application(role, folder))
     run(make, host="127.0.0.1", port=0, started=lambda at: print(at, flush=True))
@@ -156,7 +163,7 @@ def serve(role: str, folder: Path) -> None:
 
 @contextmanager
 def server(role: str, folder: Path) -> Iterator[tuple[str, int]]:
-    """A server in a process of its own: its address, and its process's id."""
+    """Start a server in a process of its own; yield its address and process id."""
     command = [sys.executable, __file__, "--role", role, "--folder", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
@@ -164,7 +171,7 @@ def server(role: str, folder: Path) -> Iterator[tuple[str, int]]:
     try:
         for _ in range(600):
             try:
-                ask(address, folder)
+                explain(address, folder)
                 break
             except urllib.error.URLError:
                 time.sleep(0.1)
@@ -174,7 +181,8 @@ def server(role: str, folder: Path) -> Iterator[tuple[str, int]]:
         process.wait(30)
 
 
-def ask(address: str, folder: Path) -> bytes:
+def explain(address: str, folder: Path) -> bytes:
+    """Return the response to one request."""
     request = urllib.request.Request(
         address + PATH, (folder / "body.json").read_bytes(), {"Content-Type": "application/json"}
     )
@@ -183,7 +191,7 @@ def ask(address: str, folder: Path) -> bytes:
 
 
 def wrk(at: tuple[str, int], folder: Path, *, connections: int, seconds: float, rate: float = 0.0) -> Load:
-    """Load on a server, by its address and process; `rate` is in requests per second, 0 for all it takes."""
+    """Load a server, given by its address and process; `rate` is in requests per second, 0 for no limit."""
     address, process = at
     script = folder / "load.lua"
     script.write_text(SCRIPT.format(body=folder / "body.json", rate=rate))
@@ -199,27 +207,28 @@ def wrk(at: tuple[str, int], folder: Path, *, connections: int, seconds: float, 
         address + PATH,
     ]
     before = processor(process)
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     used = processor(process) - before
     units = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
     def milliseconds(share: str) -> float:
-        value, unit = re.search(rf"{share}%\s+([\d.]+)(us|ms|s)", said).groups()  # type: ignore[union-attr]
+        value, unit = re.search(rf"{share}%\s+([\d.]+)(us|ms|s)", output).groups()  # type: ignore[union-attr]
         return float(value) * units[unit]
 
-    per_second = float(re.search(r"Requests/sec:\s+([\d.]+)", said).group(1))  # type: ignore[union-attr]
-    statuses = {int(status): int(count) for status, count in re.findall(r"status (\d+)=(\d+)", said)}
-    errors = {kind: int(count) for kind, count in re.findall(r"error (\w+)=(\d+)", said)}
-    slowest = float(re.search(r"slowest ([\d.]+)", said).group(1)) / 1000  # type: ignore[union-attr]
-    assert statuses, said
+    per_second = float(re.search(r"Requests/sec:\s+([\d.]+)", output).group(1))  # type: ignore[union-attr]
+    statuses = {int(status): int(count) for status, count in re.findall(r"status (\d+)=(\d+)", output)}
+    errors = {kind: int(count) for kind, count in re.findall(r"error (\w+)=(\d+)", output)}
+    slowest = float(re.search(r"slowest ([\d.]+)", output).group(1)) / 1000  # type: ignore[union-attr]
+    assert statuses, output
     cpu = 1000 * used / sum(statuses.values())
     return Load(milliseconds("50"), milliseconds("99"), slowest, per_second, statuses, errors, cpu)
 
 
-def latency(folder: Path, rounds: int, seconds: float) -> list[tuple[str, float, float, bool]]:
+def latency(folder: Path, rounds: int, seconds: float) -> list[Measurement]:
+    """Compare one row at a time with a bare route."""
     with ExitStack() as stack:
         plain = stack.enter_context(server("plain", folder))
-        (folder / "answer.json").write_bytes(ask(plain[0], folder))
+        (folder / "response.json").write_bytes(explain(plain[0], folder))
         constant = stack.enter_context(server("bare", folder))
         ratios = []
         for at in (plain, constant):
@@ -244,7 +253,8 @@ def latency(folder: Path, rounds: int, seconds: float) -> list[tuple[str, float,
     ]
 
 
-def throughput(folder: Path, rounds: int, seconds: float) -> list[tuple[str, float, float, bool]]:
+def throughput(folder: Path, rounds: int, seconds: float) -> list[Measurement]:
+    """Compare batches with single requests, for many clients."""
     with server("model", folder) as together, server("one by one", folder) as alone:
         ratios = []
         for _ in range(rounds):
@@ -259,7 +269,8 @@ def throughput(folder: Path, rounds: int, seconds: float) -> list[tuple[str, flo
     ]
 
 
-def arrow(folder: Path, rounds: int) -> list[tuple[str, float, float, bool]]:
+def arrow(folder: Path, rounds: int) -> list[Measurement]:
+    """Compare an Arrow stream with `explain` in this process."""
     import torch
 
     torch.set_num_threads(1)
@@ -272,23 +283,26 @@ def arrow(folder: Path, rounds: int) -> list[tuple[str, float, float, bool]]:
 
     def in_process() -> float:
         started = time.perf_counter()
-        explainer.explain(table).indices  # noqa: B018 - computed when it is asked for
+        explainer.explain(table).indices  # noqa: B018 - computed when it is used
         return time.perf_counter() - started
 
     with server("plain", folder) as (address, _):
         for _ in range(rounds):
             first, started = in_process(), time.perf_counter()
             request = urllib.request.Request(f"{address}{PATH}.arrow", body)
-            answer = urllib.request.urlopen(request, timeout=300).read()
+            content = urllib.request.urlopen(request, timeout=300).read()
             seconds = time.perf_counter() - started
-            assert pa.ipc.open_stream(answer).read_all().num_rows == ARROW_ROWS
+            assert pa.ipc.open_stream(content).read_all().num_rows == ARROW_ROWS
             ratios.append((first + in_process()) / 2 / seconds)
-            print(f"Arrow: {ARROW_ROWS / seconds:,.0f} rows/s, {ratios[-1]:.2f} of `explain` in the process")
+            print(
+                f"Arrow: {ARROW_ROWS / seconds:,.0f} rows/s, {ratios[-1]:.2f} times `explain` in the process"
+            )
     value = statistics.median(ratios)
     return [("rows per second of an Arrow stream over explain in the process", value, 0.6, value >= 0.6)]
 
 
-def overload(folder: Path, seconds: float) -> list[tuple[str, float, float, bool]]:
+def overload(folder: Path, seconds: float) -> list[Measurement]:
+    """Offer more than the service can do."""
     with server("overloaded", folder) as at:
         first = capacity(at, folder)
         before = memory(at[1])
@@ -299,7 +313,7 @@ def overload(folder: Path, seconds: float) -> list[tuple[str, float, float, bool
     others = sum(count for status, count in load.statuses.items() if status not in (200, 503))
     others += sum(load.errors.values())
     print(
-        f"answered {offered:.1f} times the capacity of {most:,.0f}/s: {load.statuses}, errors {load.errors}; "
+        f"{offered:.1f} times the capacity of {most:,.0f}/s: {load.statuses}, errors {load.errors}; "
         f"slowest {load.slowest:,.0f} ms; {grown:+.1f} MiB"
     )
     share = load.slowest / 1000 / PROMISE
@@ -317,20 +331,20 @@ def overload(folder: Path, seconds: float) -> list[tuple[str, float, float, bool
 
 
 def capacity(at: tuple[str, int], folder: Path) -> float:
-    """Answers per second to as many clients as can wait at once."""
+    """Return responses per second, for as many clients as can wait at once."""
     load = wrk(at, folder, connections=CLIENTS // 2, seconds=5)
     assert load.statuses.keys() == {200}, load
     return load.per_second
 
 
 def memory(process: int) -> float:
-    """Resident MiB."""
+    """Return the resident memory of a process in MiB."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024  # type: ignore[union-attr]
 
 
 def processor(process: int) -> float:
-    """Seconds of processor time that a process has used."""
+    """Return the processor time of a process in seconds."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -350,11 +364,11 @@ def main() -> None:
         serve(options.role, options.folder)
         return
     if shutil.which("wrk") is None:
-        sys.exit("This needs the load generator wrk: apt-get install wrk")
+        sys.exit("This benchmark needs the load generator wrk: apt-get install wrk")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder)
-        found = [
+        results = [
             *latency(folder, options.rounds, options.seconds),
             *throughput(folder, options.rounds, options.seconds),
             *arrow(folder, options.rounds),
@@ -362,7 +376,7 @@ def main() -> None:
         ]
     records = [
         {"measure": measure, "value": round(value, 3), "goal": goal, "holds": holds}
-        for measure, value, goal, holds in found
+        for measure, value, goal, holds in results
     ]
     for record in records:
         print(f"{'holds' if record['holds'] else 'FAILS'}  {record['value']:8.3f}  {record['measure']}")

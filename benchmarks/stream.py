@@ -1,12 +1,12 @@
-"""How fast, and in how much memory, does `l2x explain` stream a Parquet file?
+"""Measure the speed and memory of `l2x explain` on a Parquet file.
 
     python benchmarks/stream.py [--rows 10000000] [--rounds 3] [--workers N]
 
 The reference is the selector's bare forward pass on rows that are already in memory as a float32 tensor, on
-one thread and on as many as there are workers. Machines change their speed by the minute: each round measures
-the forward passes, the command, and the forward passes again, and the ratio is to the mean of the two. The
-command runs in a process of its own, which is asked for its largest resident memory (Linux). Goals: 0.7 of
-the rows per second of one thread's forward pass, less than 1 GiB.
+one thread and on as many as there are workers. The speed of a machine drifts, so each round measures the
+forward passes, the command, and the forward passes again, and reports the ratio to the mean of the two. The
+command runs in its own process, whose peak resident memory is reported (Linux only). Goals: 0.7 of the rows
+per second of one thread's forward pass, less than 1 GiB.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import torch
 
 import l2x
 from l2x.learning._training import Phase
-from l2x_experiments.machine import machine
+from l2x_experiments.records import machine
 
 COLUMNS, K = 20, 5
 FORWARD_ROWS = 3_000_000
@@ -37,23 +37,22 @@ STREAM = """
 import json, sys, time
 from pathlib import Path
 import torch
-from l2x.export._artifact import load
-from l2x.export._stream import BatchExplainer, explain_table, match_columns
-from l2x.files._tables import Table
-torch.set_num_threads(1)  # as `l2x explain`
+from l2x.export import BatchExplainer, explain_table, load, match_columns
+from l2x.files import Table
+torch.set_num_threads(1)  # as `l2x explain` does
 explainer, table = load(sys.argv[1]), Table(Path(sys.argv[2]))
 explain = BatchExplainer(explainer, match_columns(explainer, table)[0], k=explainer.k)
 started = time.perf_counter()
 rows = explain_table(explain, table, Path(sys.argv[3]), workers=int(sys.argv[4]))
 seconds = time.perf_counter() - started
-# Not ru_maxrss, which begins with the memory of the process that started this one.
+# Not ru_maxrss, which includes the memory of the parent process.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(json.dumps({"rows": rows, "seconds": seconds, "peak_mib": int(peak) / 1024}))
 """
 
 
 def write_rows(path: Path, rows: int) -> None:
-    """Random numbers, a row group at a time."""
+    """Write random numbers, one row group at a time."""
     rng = np.random.default_rng(0)
     schema = pa.schema([(f"x{j}", pa.float64()) for j in range(COLUMNS)])
     with pa.parquet.ParquetWriter(path, schema) as writer:
@@ -63,7 +62,7 @@ def write_rows(path: Path, rows: int) -> None:
 
 
 def fit() -> l2x.Explainer:
-    """The weights do not matter for the speed: a few steps of training make the real objects."""
+    """Train for a few steps: the speed does not depend on the weights."""
 
     def model(frame: object) -> np.ndarray:
         p = 1 / (1 + np.exp(-np.asarray(frame)[:, 0]))
@@ -75,7 +74,7 @@ def fit() -> l2x.Explainer:
 
 
 def forward_seconds(explainer: l2x.Explainer, x: torch.Tensor, threads: int) -> float:
-    """Seconds per row of the bare forward pass, in batches of the size that `explain` uses."""
+    """Return the seconds per row of the bare forward pass, in the batches of `explain`."""
     network, size = explainer.selector_, explainer.features_.rows_at_once
 
     def forward(part: torch.Tensor) -> None:
@@ -96,7 +95,9 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="threads; one per processor")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count(), help="threads; by default one per processor"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     explainer = fit()

@@ -1,6 +1,6 @@
-"""A data frame with categories and missing cells, LightGBM on it as it is: which columns decided each answer?
+"""Explain a LightGBM model of a data frame with categories and missing cells: which columns decided?
 
-Fetches the Adult census rows (3 MB) the first time; `python examples/adult.py people.png` saves the figure.
+The first run downloads the Adult census (3 MB). `python examples/adult.py people.png` saves a figure.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from l2x.evaluation import posthoc_accuracy
 
 
 def explain_people(data: AdultData, *, k: int = 3) -> tuple[l2x.Explainer, l2x.Explanation]:
-    """An explainer of a model of these people's income, and its explanation of 1,000 whom neither saw."""
-    known, new = data.X[1000:], data.X[:1000]
-    model = LGBMClassifier(verbose=-1, n_jobs=1).fit(known, data.y[1000:])
-    # Categories, gaps and numbers are told apart by the frame's own types.
+    """Return an explainer of a model of income, and its explanation of 1,000 people that neither saw."""
+    train, new = data.X[1000:], data.X[:1000]
+    model = LGBMClassifier(verbose=-1, n_jobs=1).fit(train, data.y[1000:])
+    # The types of the frame distinguish numbers from categories; missing cells need no preparation.
     explainer = l2x.Explainer(model, k=k, training=l2x.TrainingPlan.quick(progress=False))
-    explainer.fit(known)
+    explainer.fit(train)
     return explainer, explainer.explain(new)
 
 
@@ -29,9 +29,9 @@ def main(figure: str | None = None) -> None:
     explainer, explanation = explain_people(adult())
     people, k = explanation.inputs, explanation.k
     random = RandomK(features=explainer.features_).explain(people, k)
-    for name, some in ((f"{k} selected columns", explanation), (f"{k} random columns", random)):
-        share = posthoc_accuracy(explainer.model, people, some)
-        print(f"{name:20} keep the model's answer for {share:.0%} of the people")
+    for name, selection in ((f"{k} selected columns", explanation), (f"{k} random columns", random)):
+        share = posthoc_accuracy(explainer.model, people, selection)
+        print(f"{name:20} reproduce the prediction for {share:.0%} of the people")
     print(explanation[:3].to_frame())
     if figure is not None:
         explanation.summary_plot(figure)

@@ -1,4 +1,4 @@
-"""Images: which patches made a small network call it a 3 or an 8? MNIST's digits, or scikit-learn's."""
+"""Images: which patches made a small network predict a 3 or an 8? On MNIST, or scikit-learn's digits."""
 
 import sys
 from collections.abc import Callable
@@ -17,18 +17,18 @@ PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=5, validation_r
 
 
 def digit_images(*, small: bool = False) -> tuple[ImageData, ImageData]:
-    """Images to learn from, and others: MNIST's 28 x 28, fetched once, or those of 8 x 8 in scikit-learn."""
+    """Return training and test images: MNIST (28 x 28), downloaded once, or scikit-learn's digits (8 x 8)."""
     try:
         if not small:
             return mnist(DIGITS), mnist(DIGITS, split="test")
     except l2x.errors.DataError as error:
-        print(f"{error}\nscikit-learn's small digits take their place.", file=sys.stderr)
+        print(f"{error}\nUsing scikit-learn's small digits instead.", file=sys.stderr)
     data = small_digits(DIGITS)
     return tuple(ImageData(data.X[rows], data.y[rows], DIGITS) for rows in (slice(100, None), slice(100)))
 
 
 def train_network(data: ImageData) -> Callable[[np.ndarray], np.ndarray]:
-    """A small network on pixels: images (n, h, w) -> probabilities (n, 2)."""
+    """Train a small network on pixels: images (n, h, w) -> probabilities (n, 2)."""
 
     def pixels(images: np.ndarray) -> np.ndarray:
         return images.reshape(len(images), -1) / data.X.max()
@@ -37,21 +37,21 @@ def train_network(data: ImageData) -> Callable[[np.ndarray], np.ndarray]:
     return lambda images: network.predict_proba(pixels(images))
 
 
-def explain_digits(seen: ImageData, others: ImageData) -> tuple[l2x.Explainer, l2x.Explanation]:
-    """An explainer of a network on digits, and its explanation of images that neither saw."""
-    model = l2x.as_black_box(train_network(seen))
-    # 4 x 4 or 7 x 7 patches; what is not selected is black.
-    features = l2x.Patches(size=2 if seen.X.shape[-1] < 28 else 4)
-    explainer = l2x.Explainer(model, K, features=features, value="model", training=PLAN).fit(seen.X)
-    return explainer, explainer.explain(others.X)
+def explain_digits(train: ImageData, test: ImageData) -> tuple[l2x.Explainer, l2x.Explanation]:
+    """Return an explainer of a network on digits, and its explanation of images that neither saw."""
+    model = l2x.as_black_box(train_network(train))
+    # There are 4 x 4 or 7 x 7 patches; unselected patches are black.
+    features = l2x.Patches(size=2 if train.X.shape[-1] < 28 else 4)
+    explainer = l2x.Explainer(model, K, features=features, objective="model", training=PLAN).fit(train.X)
+    return explainer, explainer.explain(test.X)
 
 
 def main(output: str = "digits.png") -> None:
     explainer, explanation = explain_digits(*digit_images())
     X, chance = explanation.inputs, l2x.baselines.RandomK(features=explainer.features_)
-    kept, random = (posthoc_accuracy(explainer.model, X, e) for e in (explanation, chance.explain(X, K)))
-    print(f"{K} of {explainer.features_.d} patches keep the model's answer on {kept:.0%} of the images,")
-    print(f"random ones on {random:.0%}. The first was decided by {'; '.join(explanation.names[0])}.")
+    shares = [posthoc_accuracy(explainer.model, X, e) for e in (explanation, chance.explain(X, K))]
+    print(f"{K} of {explainer.features_.d} patches reproduce {shares[0]:.0%} of the predictions,")
+    print(f"random patches for {shares[1]:.0%}. The first depends on {'; '.join(explanation.names[0])}.")
     explanation.plot(output)
     print(f"saved      {Path(output).resolve()}")
 

@@ -1,31 +1,44 @@
-"""A new kind of input, complete: signals, whose features are seconds; the model listens to the third."""
+"""A complete new kind of input: signals whose features are seconds. The model listens to the third second."""
 
 from functools import partial
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 from torch import nn
 
 import l2x
+from l2x.errors import InputError
 from l2x.features import View, as_tensor
 from l2x.learning import Networks, Recipes, register
 
 
-class Seconds(View):
-    """One feature per second of a signal (n, samples); what is removed is silence."""
+def as_signals(X, samples=None):
+    try:
+        X = np.asarray(X, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Expected an array of signals: {error}.") from error
+    if X.ndim != 2 or samples not in (None, X.shape[1]) or not (len(X) or samples):
+        raise InputError(f"Expected signals (n, {samples or 'samples'}), got an array of shape {X.shape}.")
+    return X
 
-    def __init__(self, rate: int = 10) -> None:  # samples in a second
+
+class Seconds(View):
+    """One feature per second of a signal (n, samples); masked seconds are silent."""
+
+    unit = "second"
+
+    def __init__(self, rate: int = 10) -> None:  # samples per second
         self.rate = rate
 
     def fit(self, X):
-        self.names_ = [f"second {i + 1}" for i in range(np.asarray(X).shape[1] // self.rate)]
+        X = as_signals(X)
+        self.names_ = [f"second {i + 1}" for i in range(X.shape[1] // self.rate)]
+        self.loudness_ = float(X.std())
         return self
 
     def check(self, X):
-        X = np.asarray(X, dtype=float)
-        if X.ndim != 2 or X.shape[1] != self.d * self.rate:
-            raise l2x.errors.InputError(f"Expected signals (n, {self.d * self.rate}), got {X.shape}.")
-        return X
+        return as_signals(X, self.d * self.rate)
 
     def encode(self, X, *, first_row=0):
         return as_tensor(X).reshape(len(X), self.d, self.rate)
@@ -36,11 +49,14 @@ class Seconds(View):
     def units(self, parts):
         return parts.reshape(len(parts), self.d, self.rate).sum(dim=2)
 
+    def sample(self, n, rng):
+        return self.loudness_ * rng.normal(size=(n, self.d * self.rate))
+
     def state(self):
-        return {"names": self.names_}, {}
+        return {"names": self.names_, "loudness": self.loudness_}, {}
 
     def restore(self, learned, arrays):
-        self.names_ = learned["names"]
+        self.names_, self.loudness_ = learned["names"], learned["loudness"]
         return self
 
 
@@ -52,7 +68,7 @@ class Listener(nn.Sequential):
 
 
 class Predictor(nn.Module):
-    """g_α: the selected seconds, the others silent, and the mask -> (n, outputs)."""
+    """g_α: the signal with unselected seconds silent, and the mask -> (n, outputs)."""
 
     def __init__(self, d: int, rate: int, outputs: int, *, sees_mask: bool = True) -> None:
         super().__init__()
@@ -82,3 +98,8 @@ if __name__ == "__main__":
     signals = rng.normal(size=(4000, 40)) * rng.random((4000, 4)).repeat(10, axis=1)
     explainer = l2x.Explainer(loud_third_second, 1, features=Seconds(), training=l2x.TrainingPlan.quick())
     print(explainer.fit(signals).explain(signals[:3]))
+    l2x.testing.check_view(Seconds(), signals)
+    with TemporaryDirectory() as folder:  # everything else works without another line
+        saved = explainer.save(f"{folder}/seconds.l2x")  # for `l2x.load`, `l2x explain` and `l2x serve`
+        l2x.load(saved).explain(signals[:3]).plot(f"{folder}/seconds.png")
+        explainer.export_onnx(f"{folder}/seconds.onnx")

@@ -1,6 +1,6 @@
-"""Explain texts with an exported explainer: the tokenizer's JSON, onnxruntime and numpy.
+"""Explain texts with an exported explainer: its tokenizer, onnxruntime and numpy, without l2x and torch.
 
-l2x export reviews.l2x -o reviews.onnx        # writes reviews.tokenizer.json, too
+l2x export reviews.l2x -o reviews.onnx        # also writes reviews.tokenizer.json
 python examples/onnx_texts.py reviews.onnx "A good film, but far too long."
 """
 
@@ -16,12 +16,12 @@ def main(model: str, *texts: str) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     tokenizer = tokenizers.Tokenizer.from_file(str(Path(model).with_suffix(".tokenizer.json")))
     k = np.array([int(session.get_modelmeta().custom_metadata_map["l2x.k"])])
-    found = tokenizer.encode_batch(list(texts))
+    encoded = tokenizer.encode_batch(list(texts))
     indices, mask = session.run(
-        ["indices", "mask"], {"ids": np.array([words.ids for words in found]), "k": k}
+        ["indices", "mask"], {"ids": np.array([words.ids for words in encoded]), "k": k}
     )
-    for text, words, chosen, selected in zip(texts, found, indices, mask, strict=True):
-        print("; ".join(text[slice(*words.offsets[i])] for i in chosen if selected[i]))
+    for text, words, ranked, selected in zip(texts, encoded, indices, mask, strict=True):
+        print("; ".join(text[slice(*words.offsets[i])] for i in ranked if selected[i]))
 
 
 if __name__ == "__main__":

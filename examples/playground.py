@@ -1,4 +1,4 @@
-"""`make playground`: the demo's three explainers - a table, reviews, digits - on a page to play with."""
+"""`make playground`: serve the demo's explainers - a table, reviews, digits - on an interactive page."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from reviews import explain_reviews
 from table import explain_tumours
 
 import l2x
-from l2x.apps.serve._app import create_app
-from l2x.apps.serve._running import Dedicated, run
+from l2x.apps.serve import Dedicated, create_app, run
 
 
 def tumours(quick: bool) -> l2x.Explainer:
@@ -28,18 +27,21 @@ def digits(quick: bool) -> l2x.Explainer:
     return explain_digits(*digit_images(small=quick))[0]
 
 
-# The names under which they are served.
+# The names of these functions are the names in the service.
 EXPLAINERS: tuple[Callable[[bool], l2x.Explainer], ...] = (tumours, reviews, digits)
 
 
 def fitted(folder: Path, *, quick: bool) -> tuple[list[Path], dict[str, Any]]:
-    """The explainers as files in `folder`, and the model of each; without a network, those that need none."""
+    """Fit the explainers and save them in `folder`; return the files and models.
+
+    Explainers whose data cannot be downloaded are left out.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files, models = [], {}
     for make in EXPLAINERS:
         try:
             explainer = make(quick)
-        except l2x.DataError as error:
+        except l2x.errors.DataError as error:
             print(f"Left out: {error}")
             continue
         files.append(explainer.save(folder / f"{make.__name__}.l2x"))
@@ -49,7 +51,7 @@ def fitted(folder: Path, *, quick: bool) -> tuple[list[Path], dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="train briefly, on little data")
+    parser.add_argument("--quick", action="store_true", help="train for fewer steps, on less data")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--folder", type=Path, default=Path("out/playground"))

@@ -1,4 +1,4 @@
-"""A real browser for tests: Debian's chromium, driven by Playwright, with no way to another host."""
+"""A real browser for tests: Debian's chromium, driven by Playwright, without access to other hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPLACED = ("htmx:sendAbort", "htmx:afterRequest")
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """The browser; the test is skipped where there is none."""
+    """Start the browser; skip the test if there is none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
@@ -41,17 +41,17 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def page_of(browser: Any, address: str, **options: Any) -> Iterator[Any]:
-    """A page that fails the test if it asks another host, or if a script fails on it."""
+    """Open a page that fails the test if it loads anything from another host, or if a script fails."""
     context = browser.new_context(**options)
     page = context.new_page()
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
-    # htmx calls it an error, too, when a newer request takes the place of one under way.
+    # htmx also reports an error if a newer request replaces one in progress.
     page.on(
         "console",
-        lambda said: (
-            troubles.append(said.text)
-            if said.type == "error" and not said.text.startswith(REPLACED)
+        lambda message: (
+            troubles.append(message.text)
+            if message.type == "error" and not message.text.startswith(REPLACED)
             else None
         ),
     )
@@ -69,8 +69,8 @@ def page_of(browser: Any, address: str, **options: Any) -> Iterator[Any]:
 
 
 def until(page: Any, true: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for what a page shows; its policy forbids the functions that Playwright itself would run there."""
+    """Wait until a page shows something; its security policy forbids the functions of Playwright for that."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, "the page did not get there in time"
+        assert time.monotonic() < deadline, "the page did not change in time"
         page.wait_for_timeout(20)

@@ -1,4 +1,4 @@
-"""What tests of the command line share: a user's folder, and commands that run in it."""
+"""Helpers for tests of the command line: a user's folder, and commands that run in it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 import l2x
 from l2x.apps.cli import app
 
-# What may stand on standard error before the sentence of an error.
+# Lines on standard error that may precede the sentence of an error.
 NOTES = ("note:", "querying", "explaining")
 
-# The label of `tree` depends on a and b alone; the words "good" and "bad" decide what `mood` says.
+# The label of `tree` depends on a and b alone; the words "good" and "bad" decide the predictions of `mood`.
 MODELS = """
 import numpy as np, pandas as pd
 from lightgbm import LGBMClassifier
@@ -44,7 +44,7 @@ def failing(frame):
 
 @dataclass(frozen=True)
 class Folder:
-    """A user's folder with data, models, and `tree.l2x`, which explains one of them."""
+    """A user's folder with data, models, and `tree.l2x`, an explainer of one of them."""
 
     path: Path
 
@@ -55,7 +55,7 @@ class Folder:
         return result
 
     def fails(self, *arguments: object) -> str:
-        """The one sentence of an error."""
+        """Run a command that fails; return its one-sentence error."""
         error = self.run(*arguments, code=1).stderr
         lines = [line for line in error.splitlines() if not line.startswith(NOTES)]
         assert len(lines) == 1, error
@@ -63,7 +63,7 @@ class Folder:
         return lines[0]
 
     def fails_without_a_trace(self, *arguments: object) -> str:
-        """The sentence of an error after which every file is as it was before."""
+        """Run a command that fails and changes no file; return its one-sentence error."""
         before = self.contents()
         sentence = self.fails(*arguments)
         assert self.contents() == before
@@ -79,7 +79,7 @@ class Folder:
 
 
 def make_frame(n: int, seed: int) -> pd.DataFrame:
-    """An id, five columns of numbers, and a label."""
+    """Return rows with an id, five columns of numbers, and a label."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.normal(size=(n, 5)), columns=list("abcde"))
     frame.insert(0, "id", [f"{i:04}" for i in range(n)])
@@ -88,7 +88,7 @@ def make_frame(n: int, seed: int) -> pd.DataFrame:
 
 
 def expected(k: int | None = None) -> pd.DataFrame:
-    """What `l2x explain` has to say of test.csv."""
+    """Return what `l2x explain` should write for test.csv."""
     frame = make_frame(200, seed=1)[list("abcde")]
     result: pd.DataFrame = l2x.load("tree.l2x").explain(frame, k=k).to_frame()
     return result

@@ -59,7 +59,7 @@ class Flawed:
             probabilities = {"name": "probabilities", "shape": [len(p), 2], "datatype": "FP64", "data": flat}
             labels = {"name": "label", "shape": [len(p)], "datatype": "INT64", "data": [0] * len(p)}
             return {"model_name": "m", "outputs": [probabilities, labels]}
-        return {"answers": [[1 - chance, chance] for chance in p]}
+        return {"predictions": [[1 - chance, chance] for chance in p]}
 
 
 def first_cell(row: Any) -> Any:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from l2x_experiments.machine import measured_here
-from l2x_experiments.records import Record
+from l2x_experiments.records import Record, measured_here
 from l2x_experiments.runner import Experiment, Job
 
 METHODS = ("good", "bad")

@@ -1,4 +1,4 @@
-"""What tests of the service share: explainers with their models, a real server, a client."""
+"""For tests of the service: explainers with their models, a real server, a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from golden import cases
 import l2x
 
 GOLDEN = Path(__file__).parent / "golden"
-# One of every kind of view, as tests/golden trained them.
+# One explainer for every kind of view, trained by tests/golden.
 KINDS = ("columns", "regression", "frame", "groups", "words", "sentences", "patches")
 MODELS = {name: model for name, (_, _, model, _) in cases.problems().items()}
 
@@ -33,12 +33,12 @@ def name_of(kind: str) -> str:
 
 
 def rows_of(kind: str, n: int | None = None) -> tuple[list[Any], Any]:
-    """Rows as a client sends them, and the same as `explain` takes them."""
+    """Return rows as a client sends them, and the same rows as `explain` accepts them."""
     X = cases.problems()[kind][1]
     X = X if n is None else X[:n]
     if kind in ("frame", "groups"):
         records = json.loads(X.to_json(orient="records", double_precision=15))
-        # to_json rounds: the frame is made of what is sent
+        # to_json rounds, so that the frame gets the numbers that are sent
         return records, X.assign(
             **{name: np.array([row[name] for row in records], dtype=float) for name in ("age", "income")}
         )
@@ -46,9 +46,8 @@ def rows_of(kind: str, n: int | None = None) -> tuple[list[Any], Any]:
 
 
 def service(*kinds: str, models: bool = True, **settings: Any) -> Any:
-    """The application, serving these kinds."""
-    from l2x.apps.serve._app import create_app
-    from l2x.apps.serve._settings import Settings
+    """Return the application that serves these kinds."""
+    from l2x.apps.serve import Settings, create_app
 
     given = {name_of(kind): MODELS[kind] for kind in kinds} if models else {}
     return create_app([file_of(kind) for kind in kinds], given, Settings(**settings))
@@ -56,7 +55,7 @@ def service(*kinds: str, models: bool = True, **settings: Any) -> Any:
 
 @contextmanager
 def live(app: Any) -> Iterator[str]:
-    """A real server on a free port, in a thread of this process; its address."""
+    """Run a real server on a free port, in a thread of this process; yield its address."""
     import uvicorn
 
     bound = socket.socket()
@@ -76,7 +75,7 @@ def live(app: Any) -> Iterator[str]:
 
 @dataclass
 class Client:
-    """One connection that is kept alive; made again when the server closed it."""
+    """A connection that is kept alive, and opened again if the server has closed it."""
 
     address: str
     headers: dict[str, str] = field(default_factory=dict)
@@ -87,18 +86,18 @@ class Client:
         self._connection = http.client.HTTPConnection(host, int(port), timeout=self.timeout)
 
     def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """The status, and the JSON of the answer or its bytes."""
-        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        """Return the status, and the JSON or the bytes of the response."""
+        sent = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         try:
-            self._connection.request(method, path, content, self.headers)
-            answer = self._connection.getresponse()
-            found = answer.read()
+            self._connection.request(method, path, sent, self.headers)
+            response = self._connection.getresponse()
+            content = response.read()
         except BaseException:
             self._connection.close()
             raise
-        self.answer_headers = dict(answer.getheaders())
-        is_json = "json" in answer.getheader("content-type", "")
-        return answer.status, json.loads(found) if is_json else found
+        self.response_headers = dict(response.getheaders())
+        is_json = "json" in response.getheader("content-type", "")
+        return response.status, json.loads(content) if is_json else content
 
     def __enter__(self) -> Client:
         return self
@@ -111,7 +110,7 @@ class Client:
 
 
 def expected(kind: str, X: Any, k: int | None = None) -> list[list[tuple[int, str, float]]]:
-    """What `explain` in this process says: per row (index, name, score), best first."""
+    """Return what `explain` returns in this process: per row (index, name, score), best first."""
     explanation = l2x.load(file_of(kind)).explain(X, k=k)
     return [
         [(feature["index"], feature["name"], feature["score"]) for feature in row["features"]]
@@ -120,7 +119,7 @@ def expected(kind: str, X: Any, k: int | None = None) -> list[list[tuple[int, st
 
 
 def check_rows(found: list[Any], wanted: list[list[tuple[int, str, float]]]) -> None:
-    """The same features in the same order; scores up to the rounding of another batch size."""
+    """Check for the same features in the same order; scores may differ by rounding."""
     assert len(found) == len(wanted)
     for row, features in zip(found, wanted, strict=True):
         assert [(f["index"], f["name"]) for f in row["features"]] == [(i, name) for i, name, _ in features]

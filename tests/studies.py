@@ -1,4 +1,4 @@
-"""Small studies that tests answer."""
+"""Small studies for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from l2x.apps.study._study import Cell, Item, Lesson, Rater, Settings, Study
 
 SETTINGS = Settings(
     title="Which film?",
-    question="What did the model say?",
+    question="What did the model predict?",
     classes=("negative", "positive"),
     neutral="cannot tell",
     methods=("ours", "theirs", "whole"),
@@ -39,14 +39,16 @@ def text(*phrases: str) -> dict[str, Any]:
 
 
 def small_study(path: Path, *, items: int = 6, **changed: Any) -> Study:
-    """Reviews whose words tell the model's class, except under the method called "theirs"."""
+    """Make a study of reviews whose words reveal the prediction, except under the method "theirs"."""
     settings = replace(SETTINGS, **changed)
 
     def item(i: int) -> Item:
         answer = i % 2
         words = (GOOD if answer else BAD)[i % 3], f"film{i}"
         shown = {"theirs": text(f"thing{i}"), "whole": text(f"It is {words[0]}, this {words[1]}")}
-        cells = [Cell(shown.get(name, text(*words)), posthoc=answer, judge=1) for name in settings.methods]
+        cells = [
+            Cell(shown.get(name, text(*words)), posthoc=answer, evaluator=1) for name in settings.methods
+        ]
         return Item(100 + i, answer, cells)
 
     examples = [Lesson(text("a wonderful film"), 1), Lesson(text("a boring film"), 0)]
@@ -55,7 +57,7 @@ def small_study(path: Path, *, items: int = 6, **changed: Any) -> Study:
 
 
 def joined(study: Study, nickname: str = "") -> Rater:
-    """A rater who has read the instructions."""
+    """Invite a rater who has read the instructions."""
     rater = study.invite(nickname)
     study.consent(rater)
     study.start(rater)
@@ -65,17 +67,19 @@ def joined(study: Study, nickname: str = "") -> Rater:
 
 
 def answer_all(study: Study, rater: Rater, choice: int | None = 1) -> int:
-    """Give the same answer to everything, the right one to checks; returns how often."""
+    """Give the same answer to every item, and the right one to checks; return the number of answers."""
     given = 0
     while (task := next_task(study, rater)) is not None:
-        give_answer(study, rater, task.position, task.attempt, choice if task.told is None else task.told)
+        give_answer(
+            study, rater, task.position, task.attempt, choice if task.expected is None else task.expected
+        )
         given += 1
     return given
 
 
 def serve_file(path: str, port: int) -> None:
-    """What a process of a server runs."""
-    from l2x.apps.study._serving import serve
+    """Serve a study; the target of a server process."""
+    from l2x.apps.study._site import serve
 
     with Study(path) as study:
         serve(study, host="127.0.0.1", port=port)
@@ -83,7 +87,7 @@ def serve_file(path: str, port: int) -> None:
 
 @contextmanager
 def served(study: Study) -> Iterator[str]:
-    """The address of the site, which a thread of this process serves."""
+    """Serve the site in a thread; yield its address."""
     from l2x.apps.study._site import site
 
     config = uvicorn.Config(site(study, open_to_all=True), port=0, log_level="warning", access_log=False)

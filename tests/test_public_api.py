@@ -1,4 +1,4 @@
-"""The packages export exactly what they say, quickly, and docstring examples run."""
+"""Packages export exactly their `__all__`, import quickly, and their docstring examples run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MODULES = [
 
 
 def names_of_the_stub() -> list[str]:
-    """`from .home import name as name`, as type checkers read them."""
+    """Return the names in lines such as `from .home import name as name`, as type checkers read them."""
     stub = ast.parse(Path(l2x.__file__).with_suffix(".pyi").read_text())
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     assert len(imports) == len(stub.body)
     names = [alias.asname for node in imports for alias in node.names]
-    assert None not in names  # without `as` a type checker would take the name for private
+    assert None not in names  # without `as`, type checkers treat the name as private
     return [str(name) for name in names]
 
 
-def test_the_names_are_those_of_the_stub_and_every_one_exists() -> None:
+def test_all_names_are_in_the_stub_and_exist() -> None:
     assert sorted(l2x.__all__) == sorted(names_of_the_stub())
     assert len(set(l2x.__all__)) == len(l2x.__all__)
     assert dir(l2x) == sorted(l2x.__all__)
@@ -41,7 +41,7 @@ def test_the_names_are_those_of_the_stub_and_every_one_exists() -> None:
 
 
 @pytest.mark.parametrize("name", ["baselines", "datasets", "evaluation", "apps.study"])
-def test_a_package_exports_what_it_holds(name: str) -> None:
+def test_a_package_exports_all_its_public_names(name: str) -> None:
     package = importlib.import_module(f"l2x.{name}")
     held = {
         member
@@ -52,18 +52,24 @@ def test_a_package_exports_what_it_holds(name: str) -> None:
     assert len(set(package.__all__)) == len(package.__all__)
 
 
-def test_errors_and_samplers_have_short_names() -> None:
-    assert l2x.InputError is l2x.errors.InputError
-    assert l2x.PlackettLuce is l2x.learning.samplers.PlackettLuce
-    with pytest.raises(AttributeError, match="no attribute 'explian'"):
+@pytest.mark.parametrize("name", ["errors.InputError", "samplers.PlackettLuce", "objectives.Surrogate"])
+def test_errors_samplers_and_objectives_live_in_their_modules(name: str) -> None:
+    module, _, member = name.partition(".")
+    assert getattr(getattr(l2x, module), member).__name__ == member
+    with pytest.raises(AttributeError, match=member):
+        getattr(l2x, member)
+
+
+def test_a_misspelt_name_is_named() -> None:
+    with pytest.raises(AttributeError, match="explian"):
         _ = l2x.explian
 
 
 def test_import_is_light() -> None:
     heavy = "{'torch', 'sklearn', 'pandas', 'matplotlib'}"
     code = f"import sys, l2x, l2x.apps.cli; print({heavy} & set(sys.modules))"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "set()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,4 +1,4 @@
-"""The README: short, its Python runs as it stands, and what it shows is what code and records say."""
+"""The README is short, its Python runs unchanged, and its output and table match the code and the records."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def test_python_blocks(
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     exec(compile(BLOCKS[0], "README.md", "exec"), namespace)
-    said = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
     shown = re.search(r"<!-- output -->\n```\n(.*?)\n```", README, flags=re.DOTALL)
     assert shown is not None
-    # Scores differ in their last digits from machine to machine, what is printed where does not.
-    assert [line.split()[:1] for line in said[:5]] == [line.split()[:1] for line in shown[1].splitlines()[:5]]
+    # Scores differ in their last digits between machines; the layout does not.
+    first_words = [[line.split()[:1] for line in lines[:5]] for lines in (printed, shown[1].splitlines())]
+    assert first_words[0] == first_words[1]
     for block in BLOCKS[1:]:
         exec(compile(block, "README.md", "exec"), namespace)
-    assert (tmp_path / "card.html").exists()
+    assert (tmp_path / "report.html").exists()
     assert namespace["explanation"].mask.sum(axis=1).tolist() == [3] * 200  # type: ignore[attr-defined]
 
 
@@ -36,7 +37,7 @@ def test_it_is_short() -> None:
     assert len([word for word in text.split() if re.search(r"\w", word)]) <= WORDS
 
 
-def test_the_first_code_needs_the_core_alone() -> None:
+def test_the_first_code_needs_only_the_core() -> None:
     imported = set(re.findall(r"^(?:import|from) (\w+)", BLOCKS[0], flags=re.MULTILINE))
     assert imported == {"l2x", "sklearn"}
 
@@ -45,8 +46,8 @@ def test_the_first_screen_has_both_commands() -> None:
     assert {"make demo", "make test"} <= set(re.findall(r"make \w+", "\n".join(README.splitlines()[:20])))
 
 
-def test_the_table_is_what_the_records_say() -> None:
-    from website.readme import results_table
+def test_the_table_matches_the_records() -> None:
+    from website.tables import results_table
 
     assert results_table().strip() in README, "run: make table"
 

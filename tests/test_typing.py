@@ -1,4 +1,4 @@
-"""What a user's type checker sees: py.typed, public names, return types."""
+"""A user's type checker finds py.typed, public names and return types."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def model(X: np.ndarray) -> np.ndarray:
     return np.full((len(X), 2), 0.5)
 
 
-explainer = l2x.Explainer(model, k=2, features=l2x.Columns(removal="zero"), training=l2x.TrainingPlan.quick())
+explainer = l2x.Explainer(model, k=2, features=l2x.Columns(masking="zero"), training=l2x.TrainingPlan.quick())
 explanation: l2x.Explanation = explainer.fit(np.zeros((9, 3))).explain(np.zeros((2, 3)), k=1)
 names: list[list[str]] = explanation.names
-kept: float = explainer.score(np.zeros((2, 3)))
+accuracy: float = explainer.score(np.zeros((2, 3)))
 saved: Path = explainer.save("a.l2x")
 k: int = l2x.choose_k(l2x.load(saved), np.zeros((2, 3))).k
-card: l2x.evaluation.ReportCard = l2x.report_card(explainer, model, np.zeros((9, 3)), np.zeros((9, 3)))
+report: l2x.evaluation.Report = l2x.report(explainer, model, np.zeros((9, 3)), np.zeros((9, 3)))
 l2x.compare(model, np.zeros((40, 3)), ["l2x", "random"], k=1).plot("methods.svg")
 """
 
@@ -43,7 +43,7 @@ def test_a_users_script_under_mypy_strict(tmp_path: Path) -> None:
         text=True,
         timeout=500,
     )
-    # One mistake, and it is found: the package's types are read.
+    # The only error is the deliberate one: mypy reads the package's types.
     errors = [
         line for line in done.stdout.splitlines() if ": error:" in line and line.startswith("script.py")
     ]

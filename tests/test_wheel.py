@@ -22,7 +22,7 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel's content in a folder: what an installation would put beside the other packages."""
+    """Unpack the wheel into a folder, as an installation would."""
     pytest.importorskip("hatchling")
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
@@ -33,7 +33,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(unpacked: Path, *arguments: str) -> str:
-    """What Python prints with the wheel's packages, far from the sources."""
+    """Return what Python prints with the wheel's packages, outside the source folder."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=unpacked.parent,
@@ -47,7 +47,7 @@ def python(unpacked: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_holds_both_packages_whole(unpacked: Path) -> None:
+def test_the_wheel_holds_all_files_of_both_packages(unpacked: Path) -> None:
     for name in ("l2x/py.typed", "l2x/__init__.pyi", "l2x/display/templates/report.html", *PAGES):
         assert (unpacked / name).exists(), name
     for package in ("l2x", "l2x_experiments"):
@@ -56,7 +56,7 @@ def test_the_wheel_holds_both_packages_whole(unpacked: Path) -> None:
         assert packed == sources
 
 
-def test_its_commands_run(unpacked: Path) -> None:
+def test_commands_run_from_the_wheel(unpacked: Path) -> None:
     assert python(unpacked, "-c", "import l2x; print(l2x.__file__)").startswith(str(unpacked))
     assert "imdb-sentences" in python(unpacked, "-m", "l2x.apps.cli", "reproduce", "--help")
     assert "--variant" in python(unpacked, "-m", "l2x.apps.cli", "reproduce", "synthetic", "--help")

@@ -1,4 +1,4 @@
-"""The site: pages of docs/, run where they hold code, and pages made from the records and the docstrings."""
+"""The site: pages of docs/, whose Python is run, and pages made from the records and the docstrings."""
 
 from pathlib import Path
 

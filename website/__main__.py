@@ -1,27 +1,26 @@
-"""`python -m website [FOLDER]` builds the site; `... table | readme | notebooks` refresh what is kept."""
+"""`python -m website [FOLDER]` builds the site; `... table | readme | notebooks` refresh generated files."""
 
 import sys
 from pathlib import Path
 
 from website import ROOT
-from website.build import build
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["table"]:
             from website import tables
-            from website.readme import refresh_table
 
-            refresh_table()
             tables.refresh()
         case ["readme"]:
-            from website.readme import refresh
+            from website import tables
 
-            refresh()
+            tables.refresh_readme()
         case ["notebooks"]:
-            from website.notebooks import refresh as refresh_notebooks
+            from website import notebooks
 
-            refresh_notebooks()
+            notebooks.refresh()
         case arguments:
+            from website.build import build
+
             folder = Path(*arguments) if arguments else ROOT / "out" / "website"
             print(f"The site: {build(folder) / 'index.html'}")

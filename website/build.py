@@ -1,4 +1,4 @@
-"""From docs/ to a folder of pages: copy, run, generate, build; nothing is fetched."""
+"""From docs/ to a folder of pages: copy, run, generate, build. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -10,43 +10,65 @@ import subprocess
 import sys
 from pathlib import Path
 
-from website import DOCS, ROOT, gallery, reference, results
+from website import DOCS, ROOT, notebooks, reference, results
 from website.pages import run_page
 
-# Pages whose Python runs, in one namespace each, with its output below each block.
+# Pages whose Python is shown with its output. Each page has its own namespace.
 RUN = ("start.md", "tutorials/*.md", "how-to/choose-k.md", "how-to/compare.md", "how-to/extend.md",
-       "how-to/report-card.md")  # fmt: skip
+       "how-to/report.md")  # fmt: skip
+FIGURE = re.compile(r"!\[([^\]]*)\]\(((?:pictures|figures)/[^)]+)\)")
+# The gallery shows the figures of these folders; from each page of results at most this many, because many of
+# them differ only in their data.
+GALLERY = {"tutorials": None, "how-to": None, "results": 2}
 
 
 def build(folder: Path, *, run: bool = True) -> Path:
-    """The site in `folder`/site; `run=False` leaves the pages' Python as it is, for a quick look."""
+    """Build the site and return its folder, `folder`/site.
+
+    Tutorials that have a notebook show the outputs of the notebook; other pages are run now. With
+    `run=False` pages show no outputs, for a quick look.
+    """
     pages = folder / "docs"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("*.ipynb", "screenshots"))
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, pages / name.lower())
-    for page in pages.rglob("*.md"):
-        page.write_text(within_the_site(page.read_text()))
-    if run:
-        for page in sorted(page for pattern in RUN for page in pages.glob(pattern)):
+    for page in sorted(page for pattern in RUN for page in pages.glob(pattern)) if run else ():
+        if notebook := notebooks.notebook_of(page):
+            notebooks.show_outputs(page, notebook)
+        else:
             print(f"running {page.relative_to(pages)}", flush=True)
             run_page(page)
+    for page in pages.rglob("*.md"):
+        page.write_text(within_the_site(page.read_text()))
     results.write(pages)
     reference.write(pages)
-    gallery.write(pages)
+    write_gallery(pages)
     shutil.copytree(ROOT / "website" / "assets", pages / "assets", dirs_exist_ok=True)
     _zensical(folder)
     return folder / "site"
 
 
 def within_the_site(text: str) -> str:
-    """Links to files of the repository, as the pages that are made of them."""
+    """Replace links to files of the repository by links to the pages that are made from them."""
     text = re.sub(r"\]\(\.\./results/([\w-]+)\.(?:json|html|md)\)", r"](results/\1.md)", text)
     return text.replace("](docs/", "](").replace("](CONTRIBUTING.md", "](contributing.md")
 
 
+def write_gallery(pages: Path) -> None:
+    """Write the page with the figures of all pages, each a link to the page with its code."""
+    entries = []
+    for folder, most in GALLERY.items():
+        for page in sorted((pages / folder).glob("*.md")):
+            for title, file in FIGURE.findall(page.read_text())[:most]:
+                entries.append(f"[![{title}]({folder}/{file}) {title}]({folder}/{page.name})")
+    gallery = pages / "gallery.md"
+    wall = '<div class="wall" markdown>\n\n' + "\n\n".join(entries) + "\n\n</div>"
+    gallery.write_text(gallery.read_text().replace("<!-- the wall -->", wall))
+
+
 def _zensical(folder: Path) -> None:
-    """Build in a process of its own, which finds the formulas' extension and the sources."""
+    """Run zensical in a process that finds our Markdown extension and the sources."""
     config = (ROOT / "website" / "zensical.toml").read_text()
     config = config.replace('"SOURCES"', json.dumps(str(ROOT / "src")))
     listed = ["results/index.md", *(f"results/{name}.md" for name in results.names())]

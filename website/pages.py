@@ -1,4 +1,4 @@
-"""Pages that run: each block of Python is executed, and what it prints, shows and draws is put below it."""
+"""Pages that run: each block of Python is executed, and its output, result and figure follow below it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Iterator
-from html import escape
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,65 +16,77 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
 def blocks(text: str) -> list[str]:
-    """The Python of a page, block by block."""
+    """Return the Python of a page, block by block."""
     return BLOCK.findall(text)
 
 
 def run_page(page: Path) -> dict[str, Any]:
-    """Run a page's blocks in a folder of their own and write their outputs into it; returns their names."""
-    space: dict[str, Any] = {"__name__": f"page_{page.stem}"}
-    pictures = page.parent / "pictures"
-    drawn: list[Path] = []
+    """Run a page's blocks in a temporary folder, write their outputs into the page, return their names."""
+    names: dict[str, Any] = {"__name__": f"page_{page.stem}"}
 
-    def with_output(block: re.Match[str]) -> str:
-        said, shown = run_block(block[1], space, str(page))
-        parts = [block[0]]
-        if said.strip():
-            parts.append(f"``` {{ .text .output }}\n{said.rstrip()}\n```")
-        if shown is not None:
-            parts.append(output_of(shown, pictures / f"{page.stem}-{len(drawn) + 1}.svg", drawn))
-        return "\n\n".join(parts)
+    def outputs(code: str) -> list[str]:
+        printed, result = run_block(code, names, str(page))
+        return [text_output(printed), "" if result is None else result_output(result, page)]
 
     with working_folder():
-        page.write_text(BLOCK.sub(with_output, page.read_text()))
-    return space
+        write_outputs(page, outputs)
+    return names
 
 
-def run_block(code: str, space: dict[str, Any], page: str) -> tuple[str, Any]:
-    """What a block prints, and the value of its last line if that is an expression."""
+def write_outputs(page: Path, outputs: Callable[[str], list[str]]) -> None:
+    """Write below each block of a page what `outputs` returns for its code; empty parts are left out."""
+
+    def with_outputs(block: re.Match[str]) -> str:
+        return "\n\n".join([block[0], *filter(None, outputs(block[1]))])
+
+    page.write_text(BLOCK.sub(with_outputs, page.read_text()))
+
+
+def run_block(code: str, names: dict[str, Any], page: str) -> tuple[str, Any]:
+    """Return what a block prints, and the value of its last line if that is an expression."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    said, shown = io.StringIO(), None
-    with contextlib.redirect_stdout(said):
-        # dont_inherit: the page's Python is not to have this module's `annotations`.
-        exec(compile(tree, page, "exec", dont_inherit=True), space)
+    printed, result = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        # dont_inherit: the page must not inherit this module's `from __future__ import annotations`.
+        exec(compile(tree, page, "exec", dont_inherit=True), names)
         if isinstance(last, ast.Expr):
-            shown = eval(compile(ast.Expression(last.value), page, "eval", dont_inherit=True), space)
-    return said.getvalue(), shown
+            result = eval(compile(ast.Expression(last.value), page, "eval", dont_inherit=True), names)
+    return printed.getvalue(), result
 
 
-def output_of(shown: Any, picture: Path, drawn: list[Path]) -> str:
-    """A figure as a picture with its title for those who cannot see it, HTML as it is, all else as text."""
-    if hasattr(shown, "savefig"):
-        from l2x.display._style import save_figure
-
-        drawn.append(save_figure(shown, picture))
-        return f"![{shown.get_suptitle()}](pictures/{picture.name}){{ .figure }}"
-    if hasattr(shown, "_repr_html_"):
-        # On one line: Markdown ends a block of HTML at an empty one.
-        html = re.sub(r"\s*\n\s*", " ", shown._repr_html_())
-        return f'<div class="output">{html}</div>'
-    return f"``` {{ .text .output }}\n{shown!r}\n```"
+def result_output(result: Any, page: Path) -> str:
+    """Return a figure as a picture, HTML as it is, and everything else as text."""
+    if hasattr(result, "_repr_svg_"):
+        return figure_output(result._repr_svg_(), result.get_suptitle(), page)
+    if hasattr(result, "_repr_html_"):
+        return html_output(result._repr_html_())
+    return text_output(repr(result))
 
 
-def plain_output(shown: Any) -> str:
-    """The same for the README, which is text."""
-    return escape(repr(shown), quote=False)
+def text_output(text: str) -> str:
+    """Return a block of text, or nothing for nothing."""
+    return f"``` {{ .text .output }}\n{text.rstrip()}\n```" if text.strip() else ""
+
+
+def html_output(html: str) -> str:
+    """Return HTML on one line: Markdown ends a block of HTML at an empty one."""
+    one_line = re.sub(r"\s*\n\s*", " ", html)
+    return f'<div class="output">{one_line}</div>'
+
+
+def figure_output(svg: str, title: str, page: Path) -> str:
+    """Save a figure in the folder `pictures` and return a picture with this alternative text."""
+    folder = page.parent / "pictures"
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{page.stem}-{len(list(folder.glob(f'{page.stem}-*.svg'))) + 1}.svg"
+    file.write_text(svg)
+    return f"![{title}](pictures/{file.name}){{ .figure }}"
 
 
 @contextlib.contextmanager
 def working_folder() -> Iterator[None]:
-    """A new folder for what a page saves; the old one is back afterwards."""
+    """Work in a temporary folder, for the files that a page saves."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -1,28 +1,30 @@
-"""A page for every file of records: the tables, figures and words of its report, and its command."""
+"""A page for every file of records: the texts, tables and figures of its report, and its command."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from l2x.display import save_figure
 from website import ROOT
 
 RECORDS = ROOT / "results"
-# What stands in no report of an experiment: measurements of benchmarks, and the commands that make them.
+# Records of benchmarks, which have no report: their title, and the command that measures them.
 BENCHMARKS = {
-    "explain": ("Explaining rows, against the bare forward pass", "python benchmarks/explain.py --write"),
-    "onnx": ("Explaining by ONNX, measured", "python benchmarks/export.py"),
-    "serve": ("Explaining over HTTP, measured", "python benchmarks/serve.py"),
+    "explain": ("Time to explain rows, compared with a forward pass", "python benchmarks/explain.py --write"),
+    "onnx": ("Time to explain with ONNX", "python benchmarks/export.py"),
+    "serve": ("Time to explain over HTTP", "python benchmarks/serve.py"),
 }
 # Experiments that share a module.
 MODULES = {"imdb-words": "imdb", "imdb-sentences": "imdb"}
 
 
 def write(pages: Path) -> None:
-    """docs/results/*.md, the figures beside them, and their table of contents."""
+    """Write the pages, their figures and their table of contents."""
     folder = pages / "results"
     folder.mkdir(exist_ok=True)
     entries = []
@@ -31,48 +33,47 @@ def write(pages: Path) -> None:
         (folder / f"{name}.md").write_text(text)
         entries.append(f"| [{title}]({name}.md) | {subtitle} | `{command(name)}` |")
     index = (folder / "index.md").read_text()
-    table = "\n".join(["| experiment | what | made by |", "|---|---|---|", *entries])
+    table = "\n".join(["| experiment | what | command |", "|---|---|---|", *entries])
     (folder / "index.md").write_text(index.replace("<!-- the experiments -->", table))
 
 
 def names() -> list[str]:
-    """The experiments and benchmarks that have records."""
+    """Return the experiments and benchmarks that have records."""
     return sorted(records.stem for records in RECORDS.glob("*.json"))
 
 
 def command(name: str) -> str:
+    """Return the command that makes the records."""
     return BENCHMARKS[name][1] if name in BENCHMARKS else f"l2x reproduce {name}"
 
 
 def page_of(records: Path, folder: Path) -> tuple[str, str, str]:
-    """Title, subtitle and text of the page."""
+    """Return title, subtitle and text of a page; save its figures in `folder`."""
     name = records.stem
     made = f"Made by `{command(name)}` from `results/{records.name}`"
     if name in BENCHMARKS:
-        title, subtitle = BENCHMARKS[name][0], "against goals that were set before"
+        title, subtitle = BENCHMARKS[name][0], "Compared with goals that were set beforehand"
         return title, subtitle, f"# {title}\n\n{made}.\n\n{benchmark_table(json.loads(records.read_text()))}"
     report = report_of(name)
     body = [section_text(section, name, number, folder) for number, section in enumerate(report.sections)]
-    head = f"# {report.title}\n\n*{report.subtitle}.* {made} (`--report-only` draws it again)."
+    head = f"# {report.title}\n\n*{report.subtitle}.* {made} (`--report-only` makes only the page)."
     return report.title, report.subtitle, "\n\n".join([head, *body]) + "\n"
 
 
 def report_of(name: str) -> Any:
-    """The experiment's own report of its records."""
+    """Return the experiment's own report of its records."""
     records = import_module("l2x_experiments.records").Records.load(RECORDS / f"{name}.json")
-    return import_module(f"l2x_experiments.{MODULES.get(name, name)}_report").report(records)
+    return import_module(f"l2x_experiments.{MODULES.get(name, name)}").report(records)
 
 
 def section_text(section: Any, name: str, number: int, folder: Path) -> str:
-    """A section of a report as Markdown; its figures are drawn beside the page."""
+    """Return a section of a report as Markdown; save its figures in `folder`."""
     parts = [f"## {section.heading}"] if section.heading else []
     parts += [escape(text, quote=False) for text in section.text]
     parts += [f"**{fact}** {meaning}" for fact, meaning in section.facts]
     if section.table is not None:
         parts.append(markdown_table(*section.table))
     for i, figure in enumerate(section.figures):
-        from l2x.display._style import save_figure
-
         file = save_figure(figure, folder / "figures" / f"{name}-{number}-{i}.svg")
         parts.append(f"![{figure.get_suptitle() or section.heading}](figures/{file.name}){{ .figure }}")
     if section.caption:
@@ -83,16 +84,19 @@ def section_text(section: Any, name: str, number: int, folder: Path) -> str:
 
 
 def benchmark_table(records: list[dict[str, Any]]) -> str:
+    """Return the measurements of a benchmark and its goals."""
     reached = {True: "yes", False: "**no**", None: "–"}
     rows = [[r["measure"], str(r["value"]), str(r["goal"]), reached[r["holds"]]] for r in records]
     return markdown_table(["measured", "value", "goal", "reached"], rows)
 
 
-def markdown_table(columns: Any, rows: Any) -> str:
+def markdown_table(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as Markdown."""
     lines = [[cell(value) for value in line] for line in (columns, *rows)]
     lines.insert(1, ["---"] * len(columns))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def cell(value: object) -> str:
+    """Return a value as the text of a cell."""
     return str(value).replace("|", "\\|").replace("\n", " ")

@@ -4,12 +4,13 @@ from . import baselines as baselines
 from . import datasets as datasets
 from . import errors as errors
 from . import evaluation as evaluation
+from . import testing as testing
 from ._version import __version__ as __version__
 from .baselines import oracle as oracle
 from .errors import L2XError as L2XError
 from .evaluation import choose_k as choose_k
 from .evaluation import compare as compare
-from .evaluation import report_card as report_card
+from .evaluation import report as report
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
 from .export import load as load

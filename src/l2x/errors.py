@@ -1,15 +1,15 @@
 """Every error that l2x raises on purpose.
 
 L2XError
-├── InputError          data, k or an option that cannot be used        (also a ValueError)
-├── BlackBoxError       the model raised, or returned no P_m(y|x)       (also a RuntimeError)
-├── TrainingError       training diverged: no weights are usable        (also a RuntimeError)
-├── ArtifactError       a saved explainer or result that cannot be read (also an OSError)
+├── InputError          data, k or an option that cannot be used          (also a ValueError)
+├── BlackBoxError       the model raised, or returned no P_m(y|x)         (also a RuntimeError)
+├── TrainingError       training diverged: no weights are usable          (also a RuntimeError)
+├── ArtifactError       a saved explainer or result that cannot be read   (also an OSError)
 │   └── WriteError      an explainer, a table or a figure that cannot be written
-├── DataError           a data set that is not here and cannot be fetched (also an OSError)
-├── StudyError          an answer that a study cannot take (closed, out of turn)
-├── MissingExtraError   an optional package is not installed            (also an ImportError)
-└── NotFittedError      explain before fit                              (also scikit-learn's)
+├── DataError           a data set that is neither cached nor available   (also an OSError)
+├── StudyError          an answer that a study cannot accept
+├── MissingExtraError   an optional package is not installed              (also an ImportError)
+└── NotFittedError      explain before fit                                (also scikit-learn's)
 """
 
 from __future__ import annotations
@@ -22,70 +22,42 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 
 class L2XError(Exception):
-    """The root: `except l2x.L2XError` catches every deliberate error.
+    """The root of the errors: `except l2x.L2XError` catches every deliberate error.
 
-    >>> issubclass(InputError, L2XError)
-    True
+    >>> issubclass(InputError, L2XError), issubclass(InputError, ValueError)
+    (True, True)
     """
 
 
 class InputError(L2XError, ValueError):
-    """The data, k, or an option cannot be used; the message says what was given and what to do.
-
-    >>> issubclass(InputError, ValueError)
-    True
-    """
+    """Data, k, or an option that cannot be used; the message names what was given and what to do."""
 
 
 class BlackBoxError(L2XError, RuntimeError):
-    """The model to be explained raised, or what it returned cannot be P_m(y|x).
+    """The model to be explained raised an error, or what it returned cannot be P_m(y|x).
 
     `l2x.label` and `fit(..., journal=)` keep the predictions made so far on disk, and resume from them.
-
-    >>> issubclass(BlackBoxError, RuntimeError)
-    True
     """
 
 
 class TrainingError(L2XError, RuntimeError):
-    """Training diverged, so that there are no weights to keep; the message names the loss and the rate.
-
-    >>> issubclass(TrainingError, RuntimeError)
-    True
-    """
+    """Training diverged, so that no weights are usable; the message names the loss and the learning rate."""
 
 
 class ArtifactError(L2XError, OSError):
-    """A saved explainer is truncated, edited, or of a newer format; or the results of an unfinished run are
-    damaged.
-
-    >>> issubclass(ArtifactError, OSError)
-    True
-    """
+    """A saved explainer, or the results of an unfinished run, that is truncated, edited or too new."""
 
 
 class WriteError(ArtifactError):
-    """A file cannot be written; what was there before is unchanged.
-
-    >>> issubclass(WriteError, ArtifactError)
-    True
-    """
+    """A file that cannot be written; a previous file at its place is unchanged."""
 
 
 class DataError(L2XError, OSError):
-    """A data set is not in the cache and cannot be fetched, or its checksum is wrong.
-
-    >>> issubclass(DataError, OSError)
-    True
-    """
+    """A data set that is not in the cache and cannot be fetched, or whose checksum is wrong."""
 
 
 class StudyError(L2XError):
-    """A study cannot take this answer: it is closed, or another one stands already.
-
-    >>> issubclass(StudyError, L2XError)
-    True
-    """
+    """An answer that a study cannot accept: the study is closed, or the question is answered already."""
 
 
 class MissingExtraError(L2XError, ImportError):
@@ -99,15 +71,11 @@ class MissingExtraError(L2XError, ImportError):
 
 
 class NotFittedError(L2XError, SklearnNotFittedError):  # type: ignore[misc]
-    """`explain` was called before `fit`.
-
-    >>> issubclass(NotFittedError, SklearnNotFittedError)
-    True
-    """
+    """`explain` was called before `fit`."""
 
 
 def require(module: str, *, extra: str) -> ModuleType:
-    """Import `module`, or say in one sentence which extra brings it."""
+    """Import `module`; raise a MissingExtraError that names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -117,6 +85,6 @@ def require(module: str, *, extra: str) -> ModuleType:
 
 
 def some(names: Sequence[object]) -> str:
-    """At most five names, so that an error stays one sentence."""
+    """Return at most five names as a text, so that an error stays one sentence."""
     shown = ", ".join(map(str, names[:5]))
     return shown if len(names) <= 5 else f"{shown}, ... ({len(names)} in all)"

@@ -1,4 +1,4 @@
-"""The explainer: learn once which features matter, then answer with a single forward pass."""
+"""The explainer: learn once which features matter, then explain with a single forward pass."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
+from l2x._base import say
 from l2x._base.arrays import Array
-from l2x._base.progress import say
 from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
-from l2x.features import Columns, View, checked_k, draws_replacements
-from l2x.files import Table, read_answers, read_training_rows
+from l2x.features import Columns, View, checked_k
+from l2x.files import Table, read_predictions, read_training_rows
 from l2x.learning import (
     TOO_FEW,
-    Answer,
+    BaseSurrogate,
     ConcreteMax,
-    FittedQ,
+    FittedSurrogate,
     Ingredients,
+    Labels,
     Likelihood,
     Model,
+    Objective,
     Options,
     PlackettLuce,
-    Q,
-    ReadsFirst,
+    Problem,
     Recipe,
     Run,
     Sampler,
     SelfCheck,
     Sizes,
+    Target,
     TrainingPlan,
     TrainingRows,
-    Value,
-    as_value,
+    as_objective,
     check_compatible,
-    checked_answers,
-    fit_reader,
+    checked_predictions,
+    evaluations_of,
     fit_selector,
+    fit_text_encoder,
     input_scores,
     networks_of,
     pick_device,
     prepare,
-    reading,
     recipes_of,
     scored,
-    seen_by_q,
     self_check,
     sizes_of,
+    surrogate_inputs,
 )
 from l2x.model import (
     BlackBox,
@@ -72,54 +73,72 @@ from l2x.model import (
     without_reserve,
 )
 
-# From fewer inputs a selector learns less than the model says when asked about each (docs/method.md).
+# With fewer training rows, methods that query the model for each explanation are more accurate
+# (docs/notebook.md).
 FEW_ROWS = 1000
 
 
 @dataclass(eq=False, repr=False)
 class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Which k features decided the model's answer, for each input.
+    """Explain each prediction of a model by the k features that it depends on most.
 
     Parameters
     ----------
     model : anything that predicts
         A callable, an estimator, a torch module, a booster, an `.onnx` path: see `as_black_box`.
     k : int
-        How many features an explanation has; `explain(X, k=...)` can ask for another number later.
+        Features per explanation; `explain(X, k=...)` can use another number later.
     features : View, default `Columns()`
         What one feature is.
-    value : "both", "surrogate", "model", "joint", or a Value such as `l2x.Surrogate()`
-        What a subset is worth. "surrogate" (a q(y | x_S, S) fitted on random subsets, then frozen) is not
-        trained to encode the answer; "model" asks the black box about masked inputs; "both" averages the two;
-        "joint" is the paper's.
-    answer : "distribution" or "class"; default the view's own
-        What the selected features are to keep: all that the model says, as the paper has it, or which class
-        it names.
-    sees_answer : bool
-        The selector reads the model's answer beside the input. Explaining then needs the answers too: the
-        model is asked, or they are given, `explain(X, answers=...)`.
+    objective : "both", "surrogate", "model", "joint", or an Objective such as `l2x.objectives.Surrogate()`
+        What the selector maximises. "surrogate" fits a network q(y | x_S, S) on random subsets and freezes
+        it, so that selections cannot leak the prediction to it. "model" queries the model for masked rows.
+        "both" averages the two. "joint" is the paper's.
+    target : "distribution" or "class", default the view's own
+        What to preserve: the full predicted distribution, as in the paper, or only the predicted class.
+    uses_prediction : bool
+        Whether the selector reads the model's prediction as well as the input. `explain` then needs
+        predictions: it queries the model, or takes `explain(X, predictions=...)`.
     queries : int, datetime.timedelta or None
-        The maximum number of masked rows that the model is queried for, beyond labelling; 0 leaves "both"
-        with the surrogate alone. None: 1,048,576 rows of a table, 524,288 images or 65,536 texts; at most
-        16,384 for an `Endpoint`, and none if answers are brought, `fit(X, responses=...)`. A `timedelta`
-        limits the time of these queries, estimated from the time of labelling: such a fit is not
-        reproducible.
+        Maximum number of masked rows that the model is queried for, beyond labelling; with 0, "both" uses the
+        surrogate alone. None means 1,048,576 rows of a table, 524,288 images or 65,536 texts; at most 16,384
+        for an `Endpoint`, and 0 if `fit(X, predictions=...)` is used. A `timedelta` limits the time of these
+        queries, estimated from the time of labelling; such a fit is not reproducible.
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
-        How subsets are drawn in training and how the gradient comes back.
-    selector, predictor : torch module, or options of the default network as a dict
-    training : TrainingPlan, default the view's own (`recipes_of(features).ours.plan`)
+        How subsets are drawn in training, and how the gradient is estimated.
+    selector, predictor : torch module, or dict
+        Networks, or options of the default networks.
+    training : TrainingPlan, default the view's own
+        How long and how fast to train; the default is `recipes_of(features).ours.plan`.
     seed : int
-        The same seed, data and machine give the same explainer; the global generators are left alone.
+        The same seed, data and machine give the same explainer. Global random generators are not changed.
     device : "auto", "cpu", "cuda", ...
+        Where to train and explain; "auto" is the GPU if there is one.
 
     Attributes
     ----------
-    history_ : list of dicts, one per evaluation on held-out rows
-    queries_ : int, the number of masked rows that the model was queried for; None in older files
-    check_ : `SelfCheck`, what the selection keeps of held-out answers beside chance and its complement; None
-        for an explainer that was saved before there was one
-    features_, selector_, q_ : the fitted view, w_θ, and the explainer's own q(y | x_S)
-    n_features_in_, classes_, rows_asked_, fit_seconds_
+    history_ : list of dict
+        One entry per evaluation on held-out rows.
+    queries_ : int
+        Masked rows that the model was queried for.
+    rows_queried_ : int
+        All rows that the model was queried for.
+    check_ : SelfCheck
+        Post-hoc accuracy on held-out rows, compared with random features, the removal test and a global set.
+    features_ : View
+        The fitted view.
+    selector_ : torch module
+        The fitted selector, w_θ.
+    surrogate_ : FittedSurrogate
+        The explainer's own q(y | x_S).
+    sizes_ : Sizes or None
+        What `explain(X, keep=...)` needs.
+    classes_ : array or None
+        The classes; None for regression.
+    n_features_in_ : int
+        The number of features.
+    fit_seconds_ : float
+        The duration of `fit`.
 
     Examples
     --------
@@ -137,9 +156,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     k: int
     _: KW_ONLY
     features: View | None = None
-    value: Value | str = "both"
-    answer: Answer | None = None
-    sees_answer: bool = False
+    objective: Objective | str = "both"
+    target: Target | None = None
+    uses_prediction: bool = False
     queries: int | timedelta | None = None
     sampler: Sampler | None = None
     selector: nn.Module | Options | None = None
@@ -155,29 +174,31 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k: int,
         *,
         features: View | None = None,
-        to_the_letter: bool = False,
+        as_published: bool = False,
         **options: Any,
     ) -> Explainer:
-        """The paper as its authors ran it, which reaches the figures that it prints: joint training, the
-        elementwise maximum of k Concrete vectors, zeros for what is not selected.
+        """Return an explainer that is L2X as released, which reaches the published figures.
 
-        It deviates from the text where the text alone misses them; docs/reproduce.md has the measurements.
+        Training is joint, the sampler is the elementwise maximum of k Concrete vectors, and unselected
+        features are zero. The released recipe deviates from the text where the text alone misses the figures;
+        docs/reproduce.md has the measurements.
 
-            tables      the networks of the released code: batch normalisation in q, which by itself lets the
-                        text's networks find XOR; Glorot's weights, Adam and L2, with which no run failed
-            images      batch normalisation in q: fewer runs end in a code of positions
-            texts       a temperature of 0.5: at 0.1 one sentence is always the first; Glorot's weights, and
-                        the sum over what is selected divided by k, as the released code has them
-            all         the last weights: q's held-out loss is no guide to what its selections are worth
+            tables   the networks of the released code: with batch normalisation in q, the published
+                     networks learn XOR; with Glorot initialisation, Adam and L2 no run failed
+            images   batch normalisation in q: in fewer runs the selected positions leak the class
+            texts    temperature 0.5: at 0.1 the first sentence is always selected; Glorot initialisation,
+                     and the sum over selected words divided by k
+            all      the last weights: q's held-out loss does not predict post-hoc accuracy
 
-        `to_the_letter=True` keeps to the text: a temperature of 0.1, RMSprop with step size 0.001, networks
-        of its sizes without normalisation, and the weights that q finds best.
+        Parameters `model`, `k` and `features` are those of the constructor; other `options` replace the
+        recipe's. `as_published=True` follows the text: temperature 0.1, RMSprop with step size 0.001,
+        networks of the published sizes without normalisation, and the weights with q's best held-out loss.
         """
-        features = Columns(standardize=False, bins=0, removal="zero") if features is None else features
-        recipe = recipes_of(features).letter if to_the_letter else recipes_of(features).paper
+        features = Columns(standardize=False, bins=0, masking="zero") if features is None else features
+        recipe = recipes_of(features).published if as_published else recipes_of(features).released
         settings: dict[str, Any] = {
-            "value": "joint",
-            "answer": "distribution",
+            "objective": "joint",
+            "target": "distribution",
             "sampler": recipe.sampler or ConcreteMax(),
             "selector": dict(recipe.selector),
             "predictor": dict(recipe.predictor) | ({"divisor": k} if recipe.divide_by_k else {}),
@@ -190,116 +211,84 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any = None,
         *,
-        responses: Any = None,
+        predictions: Any = None,
         journal: str | Path | None = None,
         validation: float = 0.1,
         rows: int = 1_000_000,
     ) -> Self:
-        """Learn from inputs alone: the model supplies the labels, asked once.
-
-        If the model fails half-way, what it had answered is kept, and `fit` on the same rows asks only about
-        the rest; with a `journal`, also in another process.
+        """Learn from inputs alone; the model labels them.
 
         Parameters
         ----------
-        X : training inputs, as the view takes them; or the path of a .parquet or .csv table
-        y : ignored, there for scikit-learn: what is explained is the model's answer
-        responses : the model's answers for X, if they are known already: an array, or the .parquet file that
-            `l2x.label` wrote of the same rows. The model is then not asked
-        journal : a .parquet file for the answers, which are on disk as soon as they are given; those that are
-            there already are not asked again, except for a few if `queries` is a time limit
-        validation : share of X held out for early stopping and the choice of the best weights
-        rows : at most this many rows of a table on disk are drawn at random, in memory that does not grow
-            with it; its columns are those that the model knows by name, or all
+        X : inputs or path
+            Inputs that the view accepts, or a .parquet or .csv table.
+        y : ignored
+            For compatibility with scikit-learn: the explainer learns from the model's predictions.
+        predictions : array, frame or path, optional
+            The model's predictions for X, or the .parquet file that `l2x.label` wrote for the same rows. The
+            model is then not queried for labels.
+        journal : path, optional
+            A .parquet file that stores predictions as they arrive. If the model fails, the next `fit` queries
+            only the remaining rows; if `queries` is a time limit, also a few rows again.
+        validation : float
+            Share of X that is held out, for early stopping and the choice of the best weights.
+        rows : int
+            Maximum number of rows that are drawn at random from a table on disk; memory does not grow with
+            the table. The columns are those that the model knows by name, or all.
         """
         started = time.perf_counter()
-        # A new one: the model may have been fitted again since the last time.
-        black_box, value, features = self._wrap(), as_value(self.value), self.features or Columns()
-        recipe = (
-            recipes_of(features).ours if value.fixed else Recipe()
-        )  # joint training is the paper's affair
-        sampler = self.sampler or recipe.sampler or PlackettLuce()
-        check_compatible(value, sampler)
-        answer, queries = checked_answer(self.answer or recipe.answer), checked_queries(self.queries)
-        if not isinstance(self.sees_answer, bool):
-            raise InputError(f"sees_answer is {self.sees_answer!r}; expected True or False.")
-        run = Run.begin(self.training or recipes_of(features).ours.plan, self.seed, pick_device(self.device))
-        if isinstance(responses, str | Path):
-            sampled = isinstance(X, str | Path)
-            responses = read_answers(responses, rows=rows if sampled else None, seed=run.seed)
-        if isinstance(X, str | Path):
-            X = read_training_rows(
-                Table(Path(X)), features, known=black_box.columns, rows=rows, seed=run.seed
-            )
-        view = clone(features).fit(X)
-        subsets = sampler.subsets_of(view.d) if isinstance(value, Model) else 0
-        if queries is None:
-            brought = responses is not None
-            queries = default_queries(recipes_of(view).queries, black_box.predict, brought=brought)
-        if not isinstance(queries, timedelta):
-            check_enough(queries, run.plan.selector.steps, subsets)
-        data = prepare(
-            black_box, view, X, responses,
-            k=self.k, validation=validation, run=run, keep_raw=value.asks_model,
-            timed=isinstance(queries, timedelta),
-            journal=None if journal is None else Path(journal),
-        )  # fmt: skip
+        settings, black_box = self._settings(), self._wrap()
+        run, objective = settings.run, settings.objective
+        X, predictions = _read(X, predictions, rows, settings, black_box)
+        view = clone(settings.features).fit(X)
+        queries = settings.limit(black_box, view.d, known=predictions is not None)
+        timed = isinstance(queries, timedelta)
+        labels = Labels(predictions, None if journal is None else Path(journal), timed)
+        data = prepare(black_box, view, X, labels, settings.problem, run=run, validation=validation)
         with run.seeded():
-            selector = self._build_selector(data.view, data.likelihood).to(run.device)
+            selector = self.build_selector(view, data.likelihood).to(run.device)
             limit = rows_within(queries, data.seconds_per_row)
-            usable = without_reserve(limit) if self.queries is None else limit
-            calls = _calls(selector, run.plan)
-            check_enough(usable, calls, subsets)
-            if value.asks_model:
-                wanted = calls * run.plan.selector.batch_size * sampler.subsets_of(view.d)
-                announce(min(usable, wanted), data.seconds_per_row, visible=run.plan.progress)
-            memory = None if draws_replacements(data.view) else Memory(data.view.d, self.seed)
-            q = self._build_q(
-                data.view, data.likelihood, black_box, run.device,
-                memory=memory, questions_per_call=usable / calls,
-            )  # fmt: skip
-            value.fit(q, data, run)
-            if value.fixed:
-                fit_reader(selector, q, data, run)
-            finished = fit_selector(
-                selector, q, data, sampler, run, answer=answer, sees_answer=self.sees_answer
+            per_call = settings.queries_per_call(limit, selector, data)
+            memory = None if view.draws_replacements else Memory(view.d, self.seed)
+            surrogate = self.build_surrogate(
+                view, data.likelihood, black_box, run.device, memory=memory, queries_per_call=per_call
             )
-        sizes = sizes_of(selector, q, data, sees_answer=self.sees_answer)
+            objective.fit(surrogate, data, run)  # section 3.1: q(y | x_S)
+            if objective.fixed:
+                fit_text_encoder(selector, surrogate, data, run)
+            finished = fit_selector(selector, surrogate, data, settings.sampler, run)  # equation 5
+        sizes = sizes_of(selector, surrogate, data)
         if not finished:
-            warnings.warn("Training was interrupted; the best weights so far are kept.", stacklevel=2)
-        self._keep(data, selector, q, run)
-        self.sizes_: Sizes | None = sizes
-        self._check(X, data, limit, run.plan.progress)
+            warnings.warn("Training was interrupted; the best weights so far are used.", stacklevel=2)
+        self._set_fitted(data, selector, surrogate, sizes, run)
+        self._check(data, limit, progress=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         return self
 
-    def _check(self, X: Any, data: TrainingRows, limit: int, progress: bool) -> None:
-        """Look at what was learned, say it in a line, and warn where it is not good. What the model was asked
-        is said first, this look included."""
+    def _settings(self) -> _Settings:
+        """Check everything that can be checked without data."""
+        objective, features = as_objective(self.objective), self.features or Columns()
+        ours = recipes_of(features).ours
+        recipe = ours if objective.fixed else Recipe()  # for joint training, as in the paper
+        sampler = self.sampler or recipe.sampler or PlackettLuce()
+        check_compatible(objective, sampler)
+        target = self.target or recipe.target
+        if target not in get_args(Target):
+            raise InputError(f"target is {target!r}; choose 'distribution' or 'class'.")
+        if not isinstance(self.uses_prediction, bool):
+            raise InputError(f"uses_prediction is {self.uses_prediction!r}; expected True or False.")
+        problem = Problem(self.k, target, self.uses_prediction)
+        queries = checked_queries(self.queries)
+        run = Run.begin(self.training or ours.plan, self.seed, pick_device(self.device))
+        return _Settings(features, objective, sampler, problem, queries, run)
 
-        def explain(raw: Any, answers: Array) -> Explanation:
-            return self.explain_quietly(raw, answers=answers if self.sees_answer else None)
-
-        X, left = self.features_.check(X), limit - data.asked_masked
-        check = self_check(explain, self.q_, X, data, queries=left, seed=self.seed)
-        self.check_: SelfCheck | None = check
-        self.rows_asked_ = data.asked
-        self.queries_: int | None = data.asked_masked
-        if as_value(self.value).asks_model:
-            queried = f"Queried the model for {data.labelled:,} rows and {self.queries_:,} masked rows"
-            say(f"{queried} (limit {limit:,}).", visible=progress)
-        for line in filter(None, (check.sentence, check.hint)):
-            say(line, visible=progress)
-        if len(data.train) < FEW_ROWS:
-            few = f"{len(data.train):,} inputs are few to learn from"
-            say(f"{few}; l2x.baselines.KernelShap asks the model about each by itself", visible=progress)
-        for message in check.warnings:
-            warnings.warn(message, stacklevel=3)
-
-    def _keep(self, data: TrainingRows, selector: nn.Module, q: Q, run: Run) -> None:
-        """Set the fitted attributes, all at the end: a failure before leaves an earlier fit as it was."""
+    def _set_fitted(
+        self, data: TrainingRows, selector: nn.Module, surrogate: BaseSurrogate, sizes: Sizes | None, run: Run
+    ) -> None:
+        """Set the fitted attributes, all at the end: an earlier failure leaves a previous fit unchanged."""
         self.features_, self.selector_ = data.view, selector
-        self.q_ = FittedQ(data.view, q, data.black_box)
+        self.surrogate_ = FittedSurrogate(data.view, surrogate, data.black_box)
+        self.sizes_ = sizes
         self.history_ = run.history
         self.n_features_in_ = data.view.d
         self.classes_: Array | None = None
@@ -307,104 +296,143 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             known = data.black_box.classes
             self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
 
+    def _check(self, data: TrainingRows, limit: int, *, progress: bool) -> None:
+        """Run the self-check; print the queries so far and the result; warn if needed."""
+
+        def explain(raw: Any, predictions: Array) -> Explanation:
+            return self.explain_quietly(raw, predictions=predictions if self.uses_prediction else None)
+
+        left = limit - data.queried_masked
+        check = self_check(explain, self.surrogate_, data, queries=left, seed=self.seed)
+        self.check_: SelfCheck = check
+        self.rows_queried_, self.queries_ = data.queried, data.queried_masked
+        lines = [check.sentence, check.hint]
+        if as_objective(self.objective).queries_model:
+            queried = f"Queried the model for {data.labelled:,} rows and {self.queries_:,} masked rows"
+            lines.insert(0, f"{queried} (limit {limit:,}).")
+        if (number := len(data.train)) < FEW_ROWS:
+            lines.append(
+                f"Only {number:,} training rows: with so few, methods that query the model for each "
+                "explanation may be more accurate."
+            )
+        for line in filter(None, lines):
+            say(line, visible=progress)
+        for message in check.warnings:
+            warnings.warn(message, stacklevel=3)
+
     def explain(
-        self, X: Any, k: int | None = None, *, answers: Any = None, keep: float | None = None
+        self, X: Any, k: int | None = None, *, predictions: Any = None, keep: float | None = None
     ) -> Explanation:
-        """The k features that decided each answer: one forward pass, no model needed.
+        """Return the k features that each prediction depends on most: one forward pass, without the model.
+
+        The result is deterministic, and memory beyond X and the scores does not grow with the number of rows.
+        Categories that did not occur in training carry no information; `explanation.unseen` counts them, and
+        a warning names them.
 
         Parameters
         ----------
-        X : inputs, as the view takes them
-        k : how many features; default the explainer's own
-        answers : what the model says of X, for an explainer with `sees_answer=True`: an array or frame of
-            class probabilities (n, classes), or of means; default: the model is asked
-        keep : as many features as a row needs, k at most: on average this share of what the k features tell
-            is kept, as learned on held-out rows; `explanation.sizes` has their numbers, which are learned up
-            to the explainer's own k, from a share of 0.5 on; more than 0.999 is all k. What features tell is
-            by the explainer's own q, which is asked about 0 .. k features of each row and takes longer than
-            the selection; the model may need more of them: `score(X, keep=...)`
+        X : inputs
+            As the view accepts them.
+        k : int, optional
+            Features per explanation; default the explainer's own.
+        predictions : array or frame, optional
+            For an explainer with `uses_prediction=True`: the model's predictions for X, class probabilities
+            (n, classes) or predicted values. By default the model is queried.
+        keep : float, optional
+            Keep only as many features, at most k, as a row needs, so that on average this share of the
+            information in the k features remains; `explanation.sizes` has the numbers. Shares from 0.5 to
+            0.999 and sizes up to the explainer's own k are learned on held-out rows; larger shares keep all
+            k. Information is measured by the surrogate, which is evaluated for 0 .. k features of each row
+            and takes longer than the selection. The model may need more features: see `score(X, keep=...)`.
 
-        Deterministic; memory beyond X and the scores does not grow with the number of rows. Categories that
-        the training rows did not have are taken to say nothing; `explanation.unseen` counts them, and a
-        warning says so.
+        Returns
+        -------
+        Explanation
+            The scores and the selected features of each row.
         """
-        explanation = self.explain_quietly(X, k, answers=answers, keep=keep)
+        explanation = self.explain_quietly(X, k, predictions=predictions, keep=keep)
         warn_unseen(explanation.unseen, stacklevel=3)
         return explanation
 
     def explain_quietly(
-        self, X: Any, k: int | None = None, *, answers: Any = None, keep: float | None = None
+        self, X: Any, k: int | None = None, *, predictions: Any = None, keep: float | None = None
     ) -> Explanation:
-        """`explain` for callers that add up `unseen` over many batches and warn once."""
-        self._check_fitted()
+        """Explain without a warning, for callers that collect `unseen` over many batches; see `explain`."""
+        self.check_fitted()
         view = self.features_
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
-        scores, counts = input_scores(view, self.selector_, X, self._told(X, answers))
+        scores, counts = input_scores(view, self.selector_, X, self._prediction_input(X, predictions))
         explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
         if keep is None:
             return explanation
-        return self.known_sizes().shortened(explanation, keep, ask=partial(self._seen_by_q, X, scores))
+        return self.known_sizes().shortened(explanation, keep, partial(self._surrogate_inputs, X, scores))
 
     def known_sizes(self) -> Sizes:
-        """What `keep=` needs; an InputError if it was not learned."""
+        """Return what `keep=` needs; raise an InputError if it was not learned."""
         if self.sizes_ is None:
             raise InputError(
-                "This explainer has not learned sizes, for keep=: it was saved by an older l2x, held out "
-                f"fewer than {TOO_FEW} rows, or could ask the model about no more; fit it again, with more "
-                "rows or queries=."
+                f"keep= is not available: the explainer held out fewer than {TOO_FEW} rows, or could not "
+                "query the model for them; fit it again, with more rows or queries=."
             )
         return self.sizes_
 
-    def _seen_by_q(self, X: Any, scores: Array, rows: slice) -> Array:
-        parts = self.q_.heads(self.features_.take(X, rows), scores[rows], self.known_sizes().k)
-        return np.concatenate([seen_by_q(heads, self.q_.likelihood) for heads in parts])
+    def _surrogate_inputs(self, X: Any, scores: Array, rows: slice) -> Array:
+        parts = self.surrogate_.prefixes(self.features_.take(X, rows), scores[rows], self.known_sizes().k)
+        return np.concatenate([surrogate_inputs(part, self.surrogate_.likelihood) for part in parts])
 
-    def _told(self, X: Any, answers: Any) -> Tensor | None:
-        """What the selector reads of the model's answers to X, as the view has checked it."""
-        if not self.sees_answer:
-            if answers is not None:
-                raise InputError("answers is for an explainer with sees_answer=True; this one reads X alone.")
+    def _prediction_input(self, X: Any, predictions: Any) -> Tensor | None:
+        """Return what a prediction-aware selector reads of the predictions for checked inputs, else None."""
+        if not self.uses_prediction:
+            if predictions is not None:
+                raise InputError(
+                    "predictions= is for an explainer with uses_prediction=True; this one reads X alone."
+                )
             return None
-        likelihood = self.q_.likelihood
-        if answers is not None:
-            logits = self.model is not None and self._black_box().logits
-            answers = checked_answers(answers, len(X), likelihood, classes=self.classes_, logits=logits)
+        likelihood = self.surrogate_.likelihood
+        if predictions is not None:
+            logits = self.model is not None and self.black_box().logits
+            predictions = checked_predictions(
+                predictions, len(X), likelihood, classes=self.classes_, logits=logits
+            )
         elif not len(X):
-            answers = np.zeros((0, likelihood.outputs))
+            predictions = np.zeros((0, likelihood.outputs))
         elif self.model is not None:
-            answers = query(self._black_box(), self.features_, X)
+            predictions = query(self.black_box(), self.features_, X)
         else:
             raise InputError(
-                "This explainer reads the model's answers beside the inputs: pass them, "
-                "explain(X, answers=...), or load it with its model, l2x.load(path, model=...)."
+                "This explainer is prediction-aware: pass explain(X, predictions=...), or load it with its "
+                "model, l2x.load(path, model=...)."
             )
-        return likelihood.told(likelihood.targets(answers))
+        return likelihood.prediction_input(likelihood.targets(predictions))
 
     def with_model(self, model: Any) -> Explainer:
         """Return a copy with `model` attached, for an explainer that was loaded without one."""
         attached = copy.copy(self)
         attached.model = model
-        if hasattr(self, "q_"):
-            attached.q_ = self.q_.with_model(attached._black_box())
+        if hasattr(self, "surrogate_"):
+            attached.surrogate_ = self.surrogate_.with_model(attached.black_box())
         return attached
 
     def transform(self, X: Any) -> Array:
-        """What was selected, for pipelines: (n, d), True for the k features of each row."""
+        """Return the mask of the features selected in X, (n, d), for pipelines."""
         return self.explain(X).mask
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The features' names, for `set_output`."""
-        self._check_fitted()
+        """Return the names of the features, for `set_output`; `input_features` is ignored."""
+        self.check_fitted()
         return np.asarray(self.features_.names_, dtype=object)
 
     def attribute(self, inputs: Any, target: Any = None) -> Any:
-        """As captum's methods have it: a tensor like `inputs` (in a tuple, if that came in one), positive
-        where something was selected (how far above the rest), zero elsewhere. What is explained is the whole
-        answer: `target` is ignored."""
+        """Return attributions in the form of captum's methods.
+
+        The result is a tensor like `inputs`, in a tuple if `inputs` is one: how far a selected feature's
+        score stands above the rest, and zero for unselected features. The whole prediction is explained;
+        `target` is ignored.
+        """
         from l2x.display import attribution
 
-        if isinstance(inputs, tuple) and len(inputs) == 1:  # as captum's metrics hand tensors on
+        if isinstance(inputs, tuple) and len(inputs) == 1:  # captum's metrics pass tensors in tuples
             return (self.attribute(inputs[0], target),)
         if not isinstance(inputs, Tensor):
             kind = type(inputs).__name__
@@ -412,10 +440,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return attribution(self.explain(inputs), inputs)
 
     def score(self, X: Any, y: Any = None, *, keep: float | None = None) -> float:
-        """Post-hoc accuracy: how often the model, shown only the selected features, gives the same answer
-        (for regression, the R² of those answers). A float that prints with what random features and all
-        others keep. `y` is ignored; it is there for scikit-learn. `keep` is that of `explain`."""
-        return scored(self._black_box(), X, self.explain(X, keep=keep))
+        """Return the post-hoc accuracy: how often the selected features of X alone give the same class.
+
+        For regression it is the R² of these predictions. The float prints with the values for random features
+        and for all other features. `y` is ignored, for compatibility with scikit-learn; `keep` is that of
+        `explain`.
+        """
+        return scored(self.black_box(), X, self.explain(X, keep=keep))
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""
@@ -424,34 +455,38 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return save(self, path)
 
     def export_onnx(self, path: str | Path, X: Any = None) -> Path:
-        """Write an ONNX file that explains without l2x and torch: raw inputs in; scores, indices and mask
-        out. It is compared with this explainer on made-up rows, or on the rows X, before it is written."""
+        """Write an ONNX file that explains without l2x and torch.
+
+        It maps raw inputs to scores, indices and mask. It is written to `path`. Before it is written, it is
+        compared with this explainer on generated rows, or on the rows X.
+        """
         from l2x.export import export_onnx
 
         return export_onnx(self, path, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # `transform` gives booleans
+        tags.transformer_tags.preserves_dtype = []  # `transform` returns booleans
         return tags
 
     def __sklearn_clone__(self) -> Explainer:
-        """A new explainer of the same model: scikit-learn's own clone would forget what the model learned."""
+        """Return a new explainer of the same model: scikit-learn's own clone would reset a fitted model."""
         settings = self.get_params(deep=False)
         model = settings.pop("model")
         return type(self)(model, **{name: clone(value, safe=False) for name, value in settings.items()})
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise a NotFittedError unless the explainer was fitted or loaded."""
         if not hasattr(self, "selector_"):
             raise NotFittedError("This Explainer is not fitted yet; call fit(X) first, or l2x.load(path).")
 
-    def _black_box(self) -> BlackBox:
-        """Return the wrapped model, the same one until `fit` or another `model`."""
+    def black_box(self) -> BlackBox:
+        """Return the wrapped model: the same object until `fit` is called or `model` is replaced."""
         model, black_box = getattr(self, "_wrapped", (None, None))
         return self._wrap() if black_box is None or model is not self.model else black_box
 
     def _wrap(self) -> BlackBox:
-        """Wrap the model and keep the black box, which may hold a session or connections, for later calls."""
+        """Wrap the model again and store the black box, which may hold a session or connections."""
         if self.model is None:
             raise InputError(
                 "This explainer has no model; pass it: Explainer(model, k=...), l2x.load(path, model=...)."
@@ -461,59 +496,90 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return black_box
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the kept black box: sessions cannot be pickled."""
+        """Leave out the black box: sessions cannot be pickled."""
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_wrapped"}
 
-    def _build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
-        """A new w_θ for this view."""
-        told = {"told": likelihood.outputs} if self.sees_answer else {}
-        return _network(self.selector, networks_of(view, likelihood.outputs).selector, **told)
+    def build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
+        """Return a new selector, w_θ, for a fitted view and a likelihood."""
+        options = {"prediction_size": likelihood.outputs} if self.uses_prediction else {}
+        return _network(self.selector, networks_of(view, likelihood.outputs).selector, **options)
 
-    def _build_q(
+    def build_surrogate(
         self,
         view: View,
         likelihood: Likelihood,
         black_box: BlackBox | None,
         device: torch.device,
-        **asking: Any,
-    ) -> Q:
-        """A new q, as the value has it."""
+        **limits: Any,
+    ) -> BaseSurrogate:
+        """Return a new surrogate, q, as the objective needs it; see `Ingredients`."""
 
         def build_predictor(sees_mask: bool) -> nn.Module:
             build = networks_of(view, likelihood.outputs).predictor
             return _network(self.predictor, build, sees_mask=sees_mask).to(device)
 
-        given = Ingredients(likelihood, build_predictor, black_box, self.seed, **asking)
-        return as_value(self.value).build(given)
+        given = Ingredients(likelihood, build_predictor, black_box, self.seed, **limits)
+        return as_objective(self.objective).build(given)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The checked settings of one fit."""
+
+    features: View
+    objective: Objective
+    sampler: Sampler
+    problem: Problem
+    queries: int | timedelta | None
+    run: Run
+
+    def limit(self, black_box: BlackBox, d: int, *, known: bool) -> int | timedelta:
+        """Return the limit of queries, by default 0 if predictions are `known`; fail if it is too low."""
+        queries = self.queries
+        if queries is None:
+            most = recipes_of(self.features).queries
+            queries = default_queries(most, black_box.predict, brought=known)
+        if isinstance(self.objective, Model) and not isinstance(queries, timedelta):
+            check_enough(queries, self.run.plan.selector.steps, self.sampler.subsets_of(d))
+        return queries
+
+    def queries_per_call(self, limit: int, selector: nn.Module, data: TrainingRows) -> float:
+        """Return how many masked rows one evaluation in training may query; announce slow queries."""
+        usable = without_reserve(limit) if self.queries is None else limit
+        calls, subsets = evaluations_of(selector, self.run.plan), self.sampler.subsets_of(data.view.d)
+        if isinstance(self.objective, Model):
+            check_enough(usable, calls, subsets)
+        if self.objective.queries_model:
+            wanted = calls * self.run.plan.selector.batch_size * subsets
+            announce(min(usable, wanted), data.seconds_per_row, visible=self.run.plan.progress)
+        return usable / calls
+
+
+def _read(X: Any, predictions: Any, rows: int, settings: _Settings, black_box: BlackBox) -> tuple[Any, Any]:
+    """Read inputs and predictions that are given as paths; return others unchanged."""
+    on_disk, seed = isinstance(X, str | Path), settings.run.seed
+    if isinstance(predictions, str | Path):
+        predictions = read_predictions(predictions, rows=rows if on_disk else None, seed=seed)
+    if on_disk:
+        table = Table(Path(X))
+        X = read_training_rows(
+            table, settings.features, model_columns=black_box.columns, rows=rows, seed=seed
+        )
+    return X, predictions
 
 
 def _network(given: nn.Module | Options | None, build: Any, **options: Any) -> nn.Module:
-    """A copy of the user's own module, or the view's network with these options."""
+    """Return a copy of the user's own module, or the view's network with these options."""
     if isinstance(given, nn.Module):
         return copy.deepcopy(given)
     network: nn.Module = build(**(options | dict(given or {})))
     return network
 
 
-def _calls(selector: nn.Module, plan: TrainingPlan) -> int:
-    """Count the times that training evaluates subsets; these share the queries evenly."""
-    calls = plan.selector.steps + plan.evaluations + 1  # and the sizes
-    if isinstance(selector, ReadsFirst):
-        calls += reading(selector, plan).steps + plan.evaluations
-    return calls
-
-
-def checked_answer(answer: Any) -> Answer:
-    if answer not in get_args(Answer):
-        raise InputError(f"answer is {answer!r}; choose 'distribution' or 'class'.")
-    chosen: Answer = answer
-    return chosen
-
-
 def warn_unseen(unseen: Mapping[str, int], *, stacklevel: int = 2) -> None:
-    """Say that categories turned up which the training rows did not have, and how often."""
+    """Warn about categories that did not occur in training, with the number of rows."""
     if unseen:
         most = sorted(unseen.items(), key=lambda item: -item[1])
         counts = some([f"{name} ({count:,} rows)" for name, count in most])
-        warnings.warn(f"Categories that the training rows did not have: {counts}.", stacklevel=stacklevel)
+        warnings.warn(f"Categories that did not occur in the training rows: {counts}.", stacklevel=stacklevel)

@@ -1,4 +1,4 @@
-"""What was selected for each row, and how it is shown."""
+"""The features selected for each row, and how they are shown."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import narwhals as nw
 import numpy as np
 
-from l2x._base.arrays import Array, Rows, batches, labels, row_indices, take
-from l2x._base.ranking import best
+from l2x._base.arrays import Array, Rows, batches, best, labels, row_indices, take
 from l2x.errors import InputError
-from l2x.features import unseen
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from l2x.features import View
@@ -27,21 +26,27 @@ Column = TypeVar("Column")
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The k features that decided each answer.
+    """The k most important features of each row.
 
     Attributes
     ----------
     scores : (n, d) array
-        How much each feature matters for each row, w_θ(x); larger is more important.
+        The importance of each feature in each row, w_θ(x); -inf for features that may not be selected.
     k : int
-        How many features are selected in each row.
-    feature_names : list of d names
-    inputs : the explained rows, if they are to be shown
-        An array, tensor, list or data frame; with a view, what `view.check` returns.
-    view : the fitted view that says what the features of the inputs are, if there is one
-    unseen : {column: how many rows hold a category that the training rows did not have}
-    sizes : (n,) how many of the k features each row keeps, where `explain(X, keep=...)` said so; else None
+        Selected features per row.
+    feature_names : sequence of str
+        The names of the d features.
+    inputs : array, tensor, list, data frame or None
+        The explained rows, which figures and tables show; with a view, what `view.check` returns.
+    view : View or None
+        The fitted view of the inputs.
+    unseen : mapping of str to int
+        For each column, the number of rows with a category that did not occur in training.
+    sizes : (n,) array or None
+        How many of the k features each row keeps, as set by `explain(X, keep=...)`.
 
+    Examples
+    --------
     >>> e = Explanation(np.array([[0.1, 2.0, 1.0]]), k=2, feature_names=["a", "b", "c"])
     >>> e.indices.tolist(), e.names, e.mask.tolist()
     ([[1, 2]], [['b', 'c']], [[False, True, True]])
@@ -67,30 +72,30 @@ class Explanation:
 
     @cached_property
     def indices(self) -> Array:
-        """(n, k) selected features, best first; ties go to the lower index."""
+        """Selected features, best first, (n, k); ties go to the lower index."""
         return best(self.scores, self.k)
 
     @cached_property
     def mask(self) -> Array:
-        """(n, d) booleans, k of them True in each row; fewer where a row keeps fewer (`selected`)."""
+        """Booleans (n, d), True for the selected features."""
         mask = np.zeros(self.scores.shape, dtype=bool)
         np.put_along_axis(mask, self.indices, values=self.selected, axis=1)
         return mask
 
     @cached_property
     def selected_scores(self) -> Array:
-        """(n, k) scores of `indices`; -inf where a row has fewer than k selectable features."""
+        """Scores of `indices`, (n, k); -inf if a row has fewer than k selectable features."""
         return np.take_along_axis(self.scores, self.indices, axis=1)
 
     @cached_property
     def selected(self) -> Array:
-        """(n, k): False where a row has fewer than k selectable features (score -inf), or keeps fewer."""
+        """Booleans (n, k), False for ranks that a row does not fill."""
         selectable = np.asarray(self.selected_scores > -np.inf)
         return selectable if self.sizes is None else selectable & (np.arange(self.k) < self.sizes[:, None])
 
     @property
     def names(self) -> list[list[str]]:
-        """The names of each row's selected features, best first; for texts, its words."""
+        """Names of each row's selected features, best first; for texts, its words."""
         rows = zip(self._padded_names, self.selected, strict=True)
         return [names[selected].tolist() for names, selected in rows]
 
@@ -101,10 +106,9 @@ class Explanation:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, rows: Rows) -> Explanation:
-        """The explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`.
+        """Return the explanation of some rows: `explanation[3]`, `explanation[:10]`, `explanation[wrong]`.
 
-        Inputs are those of these rows, and `unseen` is counted in them; without a view or inputs to count in,
-        it stays that of the whole.
+        `unseen` is counted in these rows; without a view or inputs it stays the same.
         """
         chosen = row_indices(rows, len(self))
         sizes = None if self.sizes is None else self.sizes[chosen]
@@ -112,10 +116,10 @@ class Explanation:
         return replace(part, unseen=part._count_unseen()) if self.unseen else part
 
     def to_frame(self) -> Any:
-        """One row per input, columns feature_1 .. feature_k and score_1 .. score_k.
+        """Return a frame with one row per input and the columns feature_1 .. feature_k, score_1 .. score_k.
 
-        The frame is of the library that the input came in (pandas for arrays), with its index. Where a row
-        has fewer than k selectable features, the last names are missing and the last scores NaN.
+        It belongs to the library of the input (pandas for arrays) and has its index. If a row has fewer than
+        k features, the last names are missing and the last scores are NaN.
         """
         names = self._padded_names
         names[~self.selected] = None
@@ -128,7 +132,7 @@ class Explanation:
         return frame if index is None else frame.set_index(index)
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain Python, ready for JSON: per row the selected features with index, name and score."""
+        """Return plain Python objects, for JSON: per row the selected features with index, name and score."""
         return [
             {
                 "features": [
@@ -140,11 +144,10 @@ class Explanation:
         ]
 
     def to_html(self, *, rows: int = 20) -> str:
-        """A table of the first rows: selected features with their values, shaded by rank; or as inputs of
-        this kind are shown, such as images with their selected patches."""
-        from l2x.display import html_of
+        """Return the first `rows` as HTML: values shaded by rank, highlighted texts, or images."""
+        from l2x.display import explanation_html
 
-        return html_of(self._shown, self, rows)
+        return explanation_html(self, rows)
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -155,27 +158,32 @@ class Explanation:
         return explanation_text(self)
 
     def to_shap(self) -> Any:
-        """A `shap.Explanation` that shap's plots draw: shap.plots.bar, beeswarm, waterfall.
+        """Return a `shap.Explanation` for shap's plots: shap.plots.bar, beeswarm, waterfall.
 
-        Its values are how far a selected feature's score stands above the best that was not selected (above
-        the lowest, where all are), and zero for the rest. They rank; they do not add up to the prediction as
-        Shapley values do, and the base value is zero.
+        The value of a selected feature is how far its score stands above the best unselected one (above the
+        lowest if all are selected); other values and the base value are zero. Unlike Shapley values, they do
+        not add up to the prediction.
         """
         from l2x.display import shap_explanation
 
         return shap_explanation(self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """How often each feature was selected; for a single row, its scores; or as inputs of this kind are
-        drawn, such as images with their selected patches. Saved if a path is given."""
-        from l2x.display import picture_of
+        """Plot the explanation, and save it to `path` if given.
+
+        For several rows of a table: how often each feature is selected; for a single row: its scores. Texts
+        and images are shown with their selected words or patches.
+        """
+        from l2x.display import plot_explanation
 
         self._check_rows()
-        return picture_of(self._shown, self, path)
+        return plot_explanation(self, path)
 
     def summary_plot(self, path: str | Path | None = None) -> Figure:
-        """Many rows at a glance: when is each feature selected, and at which of its values? For texts, which
-        words are selected most often. Saved if a path is given."""
+        """Plot how often and at which values each feature is selected, and save it to `path` if given.
+
+        For texts: the words that are selected most often.
+        """
         from l2x.display import plot_summary
 
         self._check_rows()
@@ -183,18 +191,13 @@ class Explanation:
 
     def _check_rows(self) -> None:
         if not len(self):
-            raise InputError("There is nothing to draw: the explanation has no rows.")
+            raise InputError("There is nothing to plot: the explanation has no rows.")
 
     @property
     def _padded_names(self) -> Array:
-        """(n, k) names, including padding."""
+        """Names of `indices`, (n, k), including padding."""
         own = own_names(self)
         return np.asarray(self.feature_names, dtype=object)[self.indices] if own is None else own
-
-    @property
-    def _shown(self) -> View | None:
-        """What the pictures are chosen by: the view, if there are inputs to show."""
-        return None if self.inputs is None else self.view
 
     def _take(self, rows: slice | Array) -> Any:
         if self.inputs is None:
@@ -202,27 +205,50 @@ class Explanation:
         return take(self.inputs, rows) if self.view is None else self.view.take(self.inputs, rows)
 
     def _count_unseen(self) -> Mapping[str, int]:
-        """`unseen`, counted again in the inputs; as it is where there is nothing to count in."""
+        """Count `unseen` again in the inputs, if there are any."""
         if self.view is None or self.inputs is None:
             return self.unseen
         counts: Counter[str] = Counter()
         for rows in batches(len(self), self.view.rows_at_once):
-            counts.update(unseen(self.view, self.view.encode(self.view.take(self.inputs, rows))))
+            counts.update(self.view.unseen(self.view.encode(self.view.take(self.inputs, rows))))
         return counts
 
 
 def own_names(explanation: Explanation) -> Array | None:
-    """(n, k) names of the selected features in each row, including padding, such as the words of a text; None
-    where features have the same names in every row."""
+    """Return the names of the selected features in each row, (n, k), such as the words of a text.
+
+    Padding is included. Return None if features have the same names in every row.
+    """
     view, inputs = explanation.view, explanation.inputs
     return None if view is None or inputs is None else view.names_in(inputs, explanation.indices)
 
 
 def by_rank(names: Iterable[Column], scores: Iterable[Column]) -> dict[str, Column]:
-    """The columns of every table of results: feature_1 .. feature_k, best first, then score_1 .. score_k.
+    """Return the columns of a table of results: feature_1 .. feature_k, best first, then score_1 .. score_k.
 
     >>> by_rank([["b", "a"]], [[2.0, 1.5]])
     {'feature_1': ['b', 'a'], 'score_1': [2.0, 1.5]}
     """
     columns = {f"feature_{rank}": column for rank, column in enumerate(names, 1)}
     return columns | {f"score_{rank}": column for rank, column in enumerate(scores, 1)}
+
+
+def arrow_columns(explanation: Explanation) -> dict[str, pa.Array]:
+    """Return the columns of `Explanation.to_frame` as Arrow arrays, without a Python object for every cell.
+
+    Names are dictionary-encoded if all rows have the same features, and strings if each row has its own, such
+    as words. Cells are null if a row has fewer than k selectable features.
+    """
+    import pyarrow as pa
+
+    # (k, n): contiguous columns, which Arrow uses without a copy
+    scores = explanation.selected_scores.T.copy()
+    masks = [None] * explanation.k if explanation.selected.all() else ~explanation.selected.T.copy()
+    own = own_names(explanation)
+    if own is None:
+        every = pa.array([str(name) for name in explanation.feature_names])
+        codes = explanation.indices.T.astype(np.int32, order="C")
+        names = [pa.DictionaryArray.from_arrays(codes[j], every, mask=masks[j]) for j in range(explanation.k)]
+    else:
+        names = [pa.array(own[:, j], pa.string(), mask=masks[j]) for j in range(explanation.k)]
+    return by_rank(names, [pa.array(scores[j], mask=masks[j]) for j in range(explanation.k)])

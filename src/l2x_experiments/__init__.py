@@ -1,12 +1,14 @@
-"""The paper's experiments: data and models in; results/*.json, figures and a page out.
+"""The paper's experiments: they measure, write results/*.json, and make tables, figures and a page from it.
 
-Words, each with one meaning here:
+Terms, each with one meaning in this package:
 
-    experiment  jobs, and how they are done; `runner.run` does those that its results file does not hold yet
+    experiment  a list of jobs and the function that measures them; `runner.run` skips jobs already on file
     budget      how much work a run does: rows and training steps, full or quick
-    setting     one problem, set up: a trained black box, its data in parts, a judge
-    contender   a method under comparison, by the name that its records carry; the table is in contenders.py
-    job         one contender with one seed on one setting, still to be measured
-    record      what a job measured: one flat JSON object of results/<experiment>.json
-    report      the tables, figures and page that are drawn from records alone
+    setting     one problem, ready to be explained: a trained model, its data in parts, an evaluator
+    method      one of the methods compared, by the name that its records carry; methods.py lists all of them
+    job         one method with one seed in one setting, not measured yet
+    record      what a job measured: one flat JSON object in results/<experiment>.json
+    report      tables, figures and a page, made from records alone
+
+Each experiment is one module: `experiment(...)` returns its jobs, `report(records)` its page.
 """

@@ -1,10 +1,10 @@
-"""What it takes to reproduce L2X: pieces between the text and its authors' runs, put in on XOR and MNIST.
+"""What it takes to reproduce L2X: the settings that differ between L2X as published and L2X as released.
 
-    problem   = XOR, the formula explained: the share of exact sets;
-                MNIST 3 against 8, a network explained: post-hoc accuracy
-    recipe    = the text's settings with one piece or several put in
+    problem   XOR, explaining the formula: the share of exact sets;
+              MNIST 3 versus 8, explaining a network: post-hoc accuracy
+    recipe    the published settings with one or several of the released ones
 
-Steps are those of the recipes; see docs/reproduce.md.
+Training steps are those of the recipes; see docs/reproduce.md.
 """
 
 from __future__ import annotations
@@ -18,69 +18,78 @@ import l2x
 from l2x.datasets import mnist as fetch_mnist
 from l2x.datasets import synthetic
 from l2x.evaluation import exact_sets, posthoc_accuracy
-from l2x.learning import Recipe
-from l2x.learning.networks import _columns as columns
-from l2x.learning.networks import _patches as patches
+from l2x.features import Columns, Patches
+from l2x.learning import Recipe, recipes_of
 from l2x_experiments import mnist
-from l2x_experiments.machine import measured_here, timed
-from l2x_experiments.records import Record
+from l2x_experiments.methods import Budget
+from l2x_experiments.records import Record, Records, measured_here, timed
+from l2x_experiments.report import Cell, Report, Table, mean_sd, measured_on
 from l2x_experiments.runner import Experiment, Job
-from l2x_experiments.setting import Budget
 from l2x_experiments.synthetic import TEST_SEED
 
 Problem = Literal["xor", "mnist"]
 
 
 def with_networks(recipe: Recipe, *, selector: Mapping[str, Any], predictor: Mapping[str, Any]) -> Recipe:
-    """The recipe with these options of its networks."""
+    """Return the recipe with these options of its networks."""
     return replace(
         recipe, selector={**recipe.selector, **selector}, predictor={**recipe.predictor, **predictor}
     )
 
 
 def with_phase(recipe: Recipe, **settings: Any) -> Recipe:
-    """The recipe with these settings of its only phase."""
+    """Return the recipe with these settings of its only phase."""
     plan = recipe.plan
     return replace(recipe, plan=replace(plan, selector=replace(plan.selector, **settings)))
 
 
 def normalised(recipe: Recipe) -> Recipe:
+    """Return the recipe with batch normalisation in the surrogate."""
     return with_networks(recipe, selector={}, predictor={"normalise": True})
 
 
 def glorot(recipe: Recipe) -> Recipe:
+    """Return the recipe with Glorot's initial weights."""
     return with_networks(recipe, selector={"initial": "glorot"}, predictor={"initial": "glorot"})
 
 
 adam = partial(with_phase, optimizer="adam")
 last = partial(with_phase, choose="last")
-TABLE, IMAGE = columns.LETTER, patches.LETTER
+TABLE, IMAGE = recipes_of(Columns), recipes_of(Patches)
 
+# By the names that the records hold.
 RECIPES: dict[Problem, dict[str, Recipe]] = {
     "xor": {
-        "the text": TABLE,
-        "+ batch normalisation in q": normalised(TABLE),
-        "+ Glorot's weights": glorot(TABLE),
-        "+ Adam": adam(TABLE),
-        "+ all three": normalised(glorot(adam(TABLE))),
-        "as its authors ran it": columns.PAPER,
+        "the text": TABLE.published,
+        "+ batch normalisation in q": normalised(TABLE.published),
+        "+ Glorot's weights": glorot(TABLE.published),
+        "+ Adam": adam(TABLE.published),
+        "+ all three": normalised(glorot(adam(TABLE.published))),
+        "as its authors ran it": TABLE.released,
         "as its authors ran it, without batch normalisation": with_networks(
-            columns.PAPER, selector={}, predictor={"normalise": False}
+            TABLE.released, selector={}, predictor={"normalise": False}
         ),
     },
     "mnist": {
-        "the text": IMAGE,
-        "+ the last weights": last(IMAGE),
-        "+ batch normalisation in q": normalised(IMAGE),
-        "+ both": normalised(last(IMAGE)),
-        "+ both, 280 steps": patches.PAPER,
+        "the text": IMAGE.published,
+        "+ the last weights": last(IMAGE.published),
+        "+ batch normalisation in q": normalised(IMAGE.published),
+        "+ both": normalised(last(IMAGE.published)),
+        "+ both, 280 steps": IMAGE.released,
     },
+}
+# Names of the recipes on the pages, where they differ from the names in the records.
+RECIPE_NAMES = {
+    "the text": "L2X as published",
+    "+ batch normalisation in q": "+ batch normalisation in the surrogate",
+    "as its authors ran it": "L2X as released",
+    "as its authors ran it, without batch normalisation": "L2X as released, without batch normalisation",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class AblationBudget(Budget):
-    """`images`: the budget of MNIST's model and judge."""
+    """Also `images`, the budget of MNIST's model and evaluator."""
 
     images: Budget
 
@@ -90,6 +99,7 @@ QUICK = AblationBudget(train_rows=20_000, test_rows=1000, paper_steps=100, image
 
 
 def experiment(*, quick: bool = False, seeds: int = 3) -> Experiment:
+    """Return the jobs: every recipe on both problems."""
     budget = QUICK if quick else FULL
     belongs = {"steps": budget.paper_steps}
     jobs = [
@@ -108,7 +118,7 @@ def experiment(*, quick: bool = False, seeds: int = 3) -> Experiment:
 
 
 def measure_all(jobs: Sequence[Job], budget: AblationBudget) -> Iterator[Record]:
-    """All recipes of one problem."""
+    """Measure all recipes of one problem."""
     for job in jobs:
         problem, seed = job["problem"], job["seed"]
         recipe = RECIPES[problem][job["recipe"]]
@@ -120,26 +130,51 @@ def measure_all(jobs: Sequence[Job], budget: AblationBudget) -> Iterator[Record]
             training=plan,
             seed=seed,
         )
-        found, fit_seconds = MEASURES[problem](build, seed, budget)
-        yield {**job.key, "share": found, "fit_seconds": fit_seconds, **measured_here()}
+        share, fit_seconds = MEASURES[problem](build, seed, budget)
+        yield {**job.key, "share": share, "fit_seconds": fit_seconds, **measured_here()}
 
 
 def on_xor(build: Callable[..., l2x.Explainer], seed: int, budget: AblationBudget) -> tuple[float, float]:
-    """The share of exact sets, and the seconds that learning took."""
+    """Return the share of exact sets, and the seconds of training."""
     train = synthetic("xor", budget.train_rows or 0, seed=seed)
     test = synthetic("xor", budget.test_rows or 0, seed=TEST_SEED + seed)
     explainer, seconds = timed(lambda: build(train.model, train.k).fit(train.X))
-    return exact_sets(explainer.explain(test.X), test.truth), seconds
+    return float(exact_sets(explainer.explain(test.X), test.truth).mean()), seconds
 
 
 def on_mnist(build: Callable[..., l2x.Explainer], _: int, budget: AblationBudget) -> tuple[float, float]:
-    """Post-hoc accuracy, and the seconds that learning took."""
+    """Return post-hoc accuracy, and the seconds of training."""
     setting = mnist.set_up(mnist.THREE_EIGHT, budget.images)
     unfitted = build(setting.black_box, setting.k, features=setting.features)
     explainer, seconds = timed(lambda: unfitted.fit(setting.train))
     explanation = explainer.explain(setting.test)
-    found = posthoc_accuracy(setting.black_box, setting.test, explanation, responses=setting.test_answers)
-    return found, seconds
+    accuracy = posthoc_accuracy(
+        setting.black_box, setting.test, explanation, predictions=setting.test_predictions
+    )
+    return accuracy, seconds
 
 
 MEASURES: dict[Problem, Callable[..., tuple[float, float]]] = {"xor": on_xor, "mnist": on_mnist}
+
+
+TITLES: dict[Problem, str] = {"xor": "XOR: exact sets", "mnist": "MNIST 3 versus 8: post-hoc accuracy"}
+CELLS: dict[str, Cell] = {
+    "recipe": lambda group: RECIPE_NAMES.get(group[0]["recipe"], str(group[0]["recipe"])),
+    "each seed": lambda group: " ".join(f"{r['share']:.3f}" for r in sorted(group, key=lambda r: r["seed"])),
+    "mean": mean_sd("share"),
+}
+
+
+def report(records: Records) -> Report:
+    """Return the page: a table for each problem."""
+    page = Report(
+        "ablation",
+        title="What it takes to reproduce L2X",
+        subtitle="The settings that differ between L2X as published and L2X as released, one by one",
+    )
+    page.add("", [measured_on(records)])
+    for group in records.groups(problem=TITLES):
+        problem: Problem = group[0]["problem"]
+        page.add(TITLES[problem], table=Table.of(group.groups(recipe=RECIPES[problem]), CELLS))
+    page.markdown = page.tables_markdown()
+    return page

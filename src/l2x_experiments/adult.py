@@ -1,9 +1,9 @@
-"""A table as people have it: LightGBM on raw census rows, and what k = 1 to 5 columns keep of its answers.
+"""LightGBM on raw census rows: how well do k = 1 to 5 columns reproduce its predictions?
 
-rows      = shuffled once, in parts: the model and the explainers learn from the first, the judge from the
-            second; every method is measured on the same test rows in one run (`rows`), and those that are
-            fast enough on all of them (`all_rows`); nothing is chosen on test rows
-records   = one for each method and seed: entries for k = 1, 2, ... are lists; and a report card of k = 3
+rows      shuffled once and split: the model and the explainers learn from the first part, the evaluator from
+          the second; every method is measured on the same test rows (`rows`), and methods that are fast
+          enough on all test rows (`all_rows`); nothing is chosen on test rows
+records   one for each method and seed: entries for k = 1, 2, ... are lists; also a report with k = 3
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-import l2x
 from l2x.datasets import adult
-from l2x.evaluation import fit_judge, posthoc_accuracy
+from l2x.display import plot_lines
+from l2x.evaluation import fit_evaluator, posthoc_accuracy
 from l2x.explanation import Explanation
 from l2x.features import Columns
+from l2x.learning import FittedSurrogate
 from l2x.model import as_black_box
-from l2x_experiments.contenders import CONTENDERS, learned
-from l2x_experiments.judges import Judge, judge_accuracy
-from l2x_experiments.machine import measured_here, timed
-from l2x_experiments.records import Record
+from l2x_experiments.cache import evaluator_accuracy
+from l2x_experiments.methods import METHODS, Budget, Setting, fitted, labels, report_record
+from l2x_experiments.records import NOTHING, Record, Records, measured_here, timed
+from l2x_experiments.report import FINDINGS, Cell, Report, Table, mean_sd, measured_on, name_of
 from l2x_experiments.runner import Experiment, Job
-from l2x_experiments.setting import Budget, Setting
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 SIZES = (1, 2, 3, 4, 5)
-FITTED_K = 3  # one explainer answers for every k
+FITTED_K = 3  # one explainer serves every k
 SEEDED = ("l2x", "l2x-told", "l2x-surrogate", "l2x-model")
-METHODS = (*SEEDED, "tree_shap", "kernel_shap", "random")
-JUDGE_ROWS = 8000
+COMPARED = (*SEEDED, "tree_shap", "kernel_shap", "random")
+EVALUATOR_ROWS = 8000
 
-# Rows for all methods are those of Kernel SHAP, which asks the model 200,000 times per row.
+# The rows for all methods are those of Kernel SHAP, which needs 200,000 queries per row.
 FULL = Budget(train_rows=16_000, test_rows=8561, sampling_rows=200)
 QUICK = Budget(
     train_rows=16_000, test_rows=1000, sampling_rows=5, value_steps=500, selector_steps=300, evaluations=10
@@ -45,10 +46,11 @@ QUICK = Budget(
 
 
 def experiment(*, quick: bool = False, seeds: int = 3) -> Experiment:
+    """Return the jobs: every method with the first seed, methods that learn with all seeds."""
     jobs = [
         Job({"method": method, "seed": seed}, f"{method}, seed {seed}", group=seed)
         for seed in range(seeds)
-        for method in METHODS
+        for method in COMPARED
         if seed == 0 or method in SEEDED
     ]
     return Experiment(
@@ -61,27 +63,29 @@ def experiment(*, quick: bool = False, seeds: int = 3) -> Experiment:
 
 @dataclass(kw_only=True)
 class Census(Setting):
-    """The model, trained on the first part, and the judge, on the second."""
+    """The model, trained on the first part of the rows, and the evaluator, fitted on the second."""
 
     features: Columns
-    judge: Judge
+    evaluator: FittedSurrogate
     accuracy: float
 
 
 def measure_all(jobs: Sequence[Job], budget: Budget) -> Iterator[Record]:
+    """Measure the jobs of one seed."""
     setting = set_up(budget)
     for job in jobs:
         yield measure(setting, job["method"], job["seed"], rows=budget.sampling_rows)
 
 
 def set_up(budget: Budget) -> Census:
+    """Split the rows, train the model and fit the evaluator."""
     from lightgbm import LGBMClassifier
 
     data = adult(progress=False)
     order, plans = np.random.default_rng(0).permutation(len(data)), budget.plans(Columns)
     first = budget.train_rows or 0
-    second = first + JUDGE_ROWS
-    train, for_judge, test = order[:first], order[first:second], order[second:][: budget.test_rows]
+    second = first + EVALUATOR_ROWS
+    train, for_evaluator, test = order[:first], order[first:second], order[second:][: budget.test_rows]
     X, y = data.X, data.y
     model = LGBMClassifier(n_jobs=1, verbose=-1).fit(X.iloc[train], y[train])
     black_box = as_black_box(model)
@@ -89,19 +93,19 @@ def set_up(budget: Budget) -> Census:
         black_box=black_box,
         k=FITTED_K,
         train=X.iloc[train],
-        probe_rows=X.iloc[for_judge],
+        probe_rows=X.iloc[for_evaluator],
         test=X.iloc[test],
         plans=plans,
         features=Columns().fit(X.iloc[train]),
         model=model,
-        judge=fit_judge(black_box, X.iloc[for_judge], FITTED_K, training=plans.ours),
+        evaluator=fit_evaluator(black_box, X.iloc[for_evaluator], FITTED_K, training=plans.ours),
         accuracy=float(np.mean(model.predict(X.iloc[test]) == y[test])),
     )
 
 
 def measure(setting: Census, method: str, seed: int, *, rows: int) -> Record:
-    """One line of results/adult.json."""
-    explainer, fit_seconds = timed(lambda: learned(setting, method, seed))
+    """Return the record of one method and seed."""
+    explainer, fit_seconds = timed(lambda: fitted(setting, method, seed))
     same = setting.test.iloc[:rows]
     explanation, explain_seconds = timed(lambda: explainer.explain(same, max(SIZES)))
     record = {
@@ -119,32 +123,159 @@ def measure(setting: Census, method: str, seed: int, *, rows: int) -> Record:
         **measured_here(),
         **accuracies(setting, same, explanation),
     }
-    if CONTENDERS[method].cost == "sampling":  # too slow for more rows: its card is made of these
-        return record | {"card": card(setting, replace(explanation, k=FITTED_K), same, method, seed)}
-    record["card"] = card(setting, explainer, setting.test, method, seed)
+    if METHODS[method].cost == "sampling":  # too slow for all rows: the report is about these few
+        selected = replace(explanation, k=FITTED_K)
+        return record | {"card": report_record(setting, selected, same, seed, name=method)}
+    record["card"] = report_record(setting, explainer, setting.test, seed, name=method)
     everything, seconds = timed(lambda: explainer.explain(setting.test, max(SIZES)))
     record |= {"all_rows": len(setting.test), "all_seconds": seconds}
     shares = accuracies(setting, setting.test, everything)
     return record | {f"all_{name}": values for name, values in shares.items()}
 
 
-def card(setting: Census, explained: Any, X: pd.DataFrame, method: str, seed: int) -> Record:
-    """The report card of k = 3; its probes learn from the judge's rows."""
-    made = l2x.report_card(
-        explained, setting.black_box, setting.probe_rows, X, FITTED_K, name=method, judge=setting.judge,
-        training=setting.plans.ours, seed=seed,
-    )  # fmt: skip
-    return made.to_dict()
-
-
 def accuracies(setting: Census, X: pd.DataFrame, explanation: Explanation) -> dict[str, list[float]]:
-    """For each k: how often the model, and the judge, give the model's answer from k columns alone."""
-    answers = setting.black_box(X)
+    """Return, for each k, how often the model and the evaluator predict the model's class from k columns."""
+    predictions = setting.black_box(X)
     selections = [replace(explanation, k=k) for k in SIZES]
-    classes = answers.argmax(axis=1)
+    classes = predictions.argmax(axis=1)
     return {
         "posthoc_accuracy": [
-            posthoc_accuracy(setting.black_box, X, s, responses=answers) for s in selections
+            posthoc_accuracy(setting.black_box, X, s, predictions=predictions) for s in selections
         ],
-        "judge_accuracy": [judge_accuracy(setting.judge, X, s, classes) for s in selections],
+        "judge_accuracy": [evaluator_accuracy(setting.evaluator, X, s, classes) for s in selections],
     }
+
+
+LABELS = labels(COMPARED)
+# Record key: heading, title of the figure, end of the figure's file name.
+MEASURES = {
+    "posthoc_accuracy": ("Post-hoc accuracy", "Post-hoc accuracy with k columns", "posthoc"),
+    "judge_accuracy": ("Evaluator", "An evaluator predicts the same class from k columns", "evaluator"),
+}
+# Lines of the table of reports, and where their numbers are in a record.
+REPORT_LINES = {
+    "post-hoc accuracy, masked by the mean": ("fidelity", "mean"),
+    "post-hoc accuracy, masked by zero": ("fidelity", "zero"),
+    "post-hoc accuracy, masked by resampling": ("fidelity", "resample"),
+    "removal test, masked by the mean": ("fidelity", "mean_complement"),
+    "evaluator": ("judge", "selection"),
+    "share of the information, by the evaluator": ("information", "share"),
+    "leakage: share of the information in the mask alone": ("encoding", "share"),
+    "same selection under small noise": ("stability", "noise"),
+    "same selection in all rows": ("stability", "collapse"),
+}
+
+
+def report(records: Records) -> Report:
+    """Return the page: accuracies by k, reports with k = 3, and times."""
+    page = Report(
+        "adult",
+        title="Which columns decided who earns more?",
+        subtitle="Adult census rows, LightGBM on the raw frame, k = 1 to 5 of 12 columns",
+    )
+    first, all_rows = records[0], records.values("all_rows")[0]
+    page.add("", introduction(records))
+    for key, (heading, _, end) in MEASURES.items():
+        page.add(
+            heading,
+            [f"On the same {first['rows']:,} test rows for all methods:"],
+            table=table(records, key),
+            figures={end: figure(records, key)},
+            caption="Mean ± standard deviation over seeds for methods that learn; the band is their range.",
+        )
+        text = f"On all {all_rows:,} test rows, without Kernel SHAP, which would take hours:"
+        page.add("", [text], table=table(records, f"all_{key}"))
+    page.add(
+        "Reports",
+        [
+            "For three columns: does the model predict the same class if the other columns are masked in "
+            "different ways, does the evaluator, and does the choice of columns leak the prediction "
+            "(docs/report.md)?"
+        ],
+        table=reports(records),
+        caption=f"k = {first['card']['k']}. The report of Kernel SHAP has few rows, half of which trained "
+        "the probes.",
+    )
+    caption = "Explaining: on all test rows, for Kernel SHAP on its own rows. One explainer serves every k."
+    page.add("Time", table=times(records), caption=caption)
+    return page
+
+
+def introduction(records: Records) -> list[str]:
+    """Describe what is measured, and on what."""
+    first = records[0]
+    return [
+        "Post-hoc accuracy: the model sees k columns of a row, every other column is set to its mean or its "
+        "most frequent category, and we count how often it predicts the same class as for the whole row. "
+        "Columns that merely push the model towards the right class reach it, too. Therefore an independent "
+        "evaluator is reported as well: a network fitted on random subsets of other rows, to which a "
+        "selection cannot leak the prediction.",
+        f"The model is right on {100 * first['model_accuracy']:.1f} % of the test rows. Model and explainers "
+        f"learned from {first['learn_rows']:,} rows, the evaluator from others; nothing was chosen on test "
+        "rows. SHAP values measure something else: how a prediction divides among all columns. Their top k "
+        "by absolute value is how they are commonly read. Kernel SHAP averages over 100 background rows, "
+        "TreeSHAP over the paths of the trees.",
+        measured_on(records),
+    ]
+
+
+def with_entry(records: Records, key: str) -> list[Records]:
+    """Return the records of each method, in order, that have this entry."""
+    return list(Records(record for record in records if key in record).groups(method=LABELS))
+
+
+def table(records: Records, key: str) -> Table:
+    """Return one line for each method, one column for each k."""
+    cells = {f"k = {k}": mean_sd(key, i) for i, k in enumerate(records[0]["k"])}
+    return Table.of(with_entry(records, key), {"method": name_of("method", LABELS), **cells})
+
+
+def figure(records: Records, key: str) -> Figure:
+    """Draw an accuracy over k, a line for each method."""
+    return plot_lines(
+        records[0]["k"],
+        {LABELS[group[0]["method"]]: group.values(key) for group in with_entry(records, key)},
+        title=MEASURES[key][1],
+        x_label="k, of 12 columns",
+        y_label="share of rows",
+    )
+
+
+def findings(group: Records) -> str:
+    """Return what the reports of a group found about leakage."""
+    return ", ".join(sorted({FINDINGS[finding] for finding in group.values("card", "finding")}))
+
+
+def reports(records: Records) -> Table:
+    """Return one column for each method: its report, means over seeds."""
+
+    def mean(part: str, key: str) -> Cell:
+        def cell(group: Records) -> str:
+            values = group.values("card", "parts", part, key, "value")
+            return f"{np.mean(values):.3f}" if values else NOTHING  # no stability without an explainer
+
+        return cell
+
+    cells: dict[str, Cell] = {
+        "": name_of("method", LABELS),
+        "rows": lambda group: f"{group[0]['card']['rows']:,}",
+    }
+    cells |= {line: mean(part, key) for line, (part, key) in REPORT_LINES.items()}
+    return Table.of(with_entry(records, "card"), cells | {"leakage": findings}).transposed()
+
+
+def times(records: Records) -> Table:
+    """Return what training and explaining cost."""
+
+    def training(group: Records) -> str:
+        return f"{group.mean('fit_seconds'):.0f}" if group[0]["method"] in SEEDED else NOTHING
+
+    def explaining(group: Records) -> str:
+        fast = [1e3 * r["all_seconds"] / r["all_rows"] for r in group if "all_seconds" in r]
+        each = np.mean(fast or [1e3 * r["explain_seconds"] / r["rows"] for r in group])
+        return f"{each:,.0f}" if each >= 100 else f"{each:.2g}"
+
+    cells = {
+        "method": name_of("method", LABELS), "training, s": training, "explaining, ms per row": explaining
+    }  # fmt: skip
+    return Table.of(records.groups(method=LABELS), cells)

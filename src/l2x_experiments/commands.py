@@ -1,21 +1,23 @@
-"""`l2x reproduce`: the paper's experiments from the command line. Heavy imports wait inside the commands."""
+"""`l2x reproduce`: the paper's experiments on the command line. Heavy imports stay inside functions."""
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Run the paper's experiments: records, figures and a page. An interrupted run resumes: what the "
-    "results file holds is not measured again.",
+    help="Run the paper's experiments; they write records, figures and a page. An interrupted run resumes: "
+    "records that are already in the results file are not measured again.",
 )
 
 Quick = Annotated[bool, typer.Option("--quick", help="Minutes instead of hours; far from the best numbers.")]
@@ -26,254 +28,247 @@ Only = Annotated[
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="SET", help="Only this set; repeat for more.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", help="Processes that work side by side.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Number of processes.")]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Where results go: `results`, or `out` if quick.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the records instead of tables.")]
 ReportOnly = Annotated[
-    bool, typer.Option("--report-only", help="Run nothing: draw figures and page from the records.")
+    bool, typer.Option("--report-only", help="Measure nothing: make figures and page from the records.")
 ]
 
-# The modules that an extra brings.
+# Packages that an experiment imports, and the extra that installs each.
 BASELINES = {"captum": "baselines", "shap": "baselines", "lime": "baselines"}
 TEXT = {"tokenizers": "text", "sentencex": "text"}
+STUDY = {"vaderSentiment": "study", "krippendorff": "study"}
+
+
+class Run(NamedTuple):
+    """The options that every experiment has."""
+
+    quick: Quick = False
+    folder: Folder = None
+    jobs: Jobs = 1
+    as_json: AsJson = False
+    report_only: ReportOnly = False
+
+
+Options = dict[str, Any]
+Command = Callable[..., Options]
+
+
+def command(
+    name: str, *, module: str = "", needs: Mapping[str, str] | None = None, lightgbm: bool = False
+) -> Callable[[Command], Command]:
+    """Add a command with the options of `Run` and those of the decorated function.
+
+    The function takes `quick` and its own options; it returns the arguments of the experiment's
+    `experiment` function. `needs` maps packages to the extras that install them.
+    """
+
+    def add(own: Command) -> Command:
+        def run(**given: Any) -> None:
+            shared = Run(**{field: given.pop(field) for field in Run._fields})
+            if lightgbm and not shared.report_only:
+                _require_lightgbm()
+            _reproduce(module or name, shared, needs or {}, own(shared.quick, **given))
+
+        hints = get_type_hints(own, include_extras=True) | get_type_hints(Run, include_extras=True)
+        names = [*inspect.signature(own).parameters.values(), *inspect.signature(Run).parameters.values()][1:]
+        # typer reads the options from the signature and the annotations.
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(p.name, p.KEYWORD_ONLY, default=p.default, annotation=hints[p.name])
+                for p in names
+            ]
+        )
+        run.__annotations__ = {p.name: hints[p.name] for p in names}
+        app.command(name, help=own.__doc__)(run)
+        return own
+
+    return add
 
 
 class VariantChoice(StrEnum):
+    """Which formulas the synthetic sets have."""
+
     both = "both"
     paper = "paper"
     code = "code"
 
 
-@app.command()
+@command("synthetic", needs=BASELINES)
 def synthetic(
-    quick: Quick = False,
+    quick: bool,
     seeds: Seeds = None,
     variant: Annotated[
         VariantChoice | None,
         typer.Option("--variant", help="Formulas of the paper or of its code: both, or code if quick."),
     ] = None,
     only: Only = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
+) -> Options:
     """Section 4.1: four synthetic sets, every method, median ranks and clock time.
 
     Example:  `l2x reproduce synthetic --quick --jobs 2`
     """
     chosen = variant or (VariantChoice.code if quick else VariantChoice.both)
-    options = {
+    return {
+        "seeds": seeds,
         "variants": ("code", "paper") if chosen == VariantChoice.both else (chosen.value,),
         "models": ("network",) if quick else ("true", "network"),
         "only": only,
     }
-    _reproduce("synthetic", quick, seeds, folder, jobs, as_json, report_only, BASELINES, **options)
 
 
-@app.command()
-def honesty(
-    quick: Quick = False,
+@command("mnist", needs=BASELINES)
+def mnist(quick: bool, seeds: Seeds = None, only: Only = None) -> Options:
+    """Section 4.3: four patches of a 3 or an 8, and of all ten digits; downloads MNIST.
+
+    Example:  `l2x reproduce mnist --quick --jobs 2`
+    """
+    return {"seeds": seeds, "only": only}
+
+
+@command("imdb-words", module="imdb", needs=BASELINES | TEXT)
+def imdb_words(quick: bool, seeds: Seeds = None, only: Only = None) -> Options:
+    """Section 4.2: ten key words of a review, for a word network; downloads IMDB.
+
+    Example:  `l2x reproduce imdb-words --quick --jobs 2`
+    """
+    return {"seeds": seeds, "only": only, "problem": "words"}
+
+
+@command("imdb-sentences", module="imdb", needs=BASELINES | TEXT)
+def imdb_sentences(quick: bool, seeds: Seeds = None, only: Only = None) -> Options:
+    """Section 4.2: the key sentence of a review, for a hierarchical LSTM; downloads IMDB and GloVe.
+
+    Example:  `l2x reproduce imdb-sentences --quick --jobs 2`
+    """
+    return {"seeds": seeds, "only": only, "problem": "sentences"}
+
+
+@command("human", needs=STUDY | TEXT)
+def human(
+    quick: bool,
+    source: Annotated[
+        Path,
+        typer.Option("--from", metavar="FOLDER", help="Where the records of imdb-words and -sentences are."),
+    ] = Path("results"),
+) -> Options:
+    """Section 4.2's human evaluation, with readers simulated by a sentiment lexicon; downloads IMDB.
+
+    Needs the selections in the records of `l2x reproduce imdb-words` and `imdb-sentences`.
+
+    Example:  `l2x reproduce human`
+    """
+    return {"seeds": 1, "source": source}
+
+
+@command("ablation")
+def ablation(quick: bool, seeds: Seeds = None) -> Options:
+    """What it takes to reproduce L2X: parts of the released recipe, on XOR and MNIST; downloads MNIST.
+
+    Example:  `l2x reproduce ablation --quick`
+    """
+    return {"seeds": seeds}
+
+
+@command("leakage")
+def leakage(
+    quick: bool,
     seeds: Annotated[
         int | None,
         typer.Option("--seeds", help="Seeds of each set: 3, or 1 if quick; switch always has 10, or 2."),
     ] = None,
     sets: Sets = None,
-    truth: Annotated[bool, typer.Option(help="Also INVASE's six sets against the truth.")] = True,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Report cards of ours, the paper's recipe and three cheaters, and the verdict's error rates on switch.
+    truth: Annotated[bool, typer.Option(help="Also compare with the truth on INVASE's six sets.")] = True,
+) -> Options:
+    """Not in the paper: reports of l2x, of L2X as released, and of three adversaries that leak.
 
-    Example:  `l2x reproduce honesty --quick --set switch`
+    Example:  `l2x reproduce leakage --quick --set switch`
     """
-    _reproduce("honesty", quick, seeds, folder, jobs, as_json, report_only, sets=sets, truth=truth)
+    return {"seeds": seeds, "sets": sets, "truth": truth}
 
 
-@app.command()
-def ablation(
-    quick: Quick = False,
-    seeds: Seeds = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """What it takes to reproduce L2X: pieces of its authors' recipe, on XOR and MNIST; fetches MNIST.
-
-    Example:  `l2x reproduce ablation --quick`
-    """
-    _reproduce("ablation", quick, seeds, folder, jobs, as_json, report_only)
-
-
-@app.command()
+@command("sizes")
 def sizes(
-    quick: Quick = False,
+    quick: bool,
     seeds: Seeds = None,
     sets: Sets = None,
     wide: Annotated[bool, typer.Option(help="Also INVASE's six sets with 100 columns.")] = True,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Not in the paper: as many features as a row needs, on INVASE's six sets, Adult and MNIST.
+) -> Options:
+    """Not in the paper: a different number of features in each row, on INVASE's six sets, Adult and MNIST.
 
     Example:  `l2x reproduce sizes --quick --set syn4`
     """
-    _reproduce("sizes", quick, seeds, folder, jobs, as_json, report_only, sets=sets, wide=wide)
+    return {"seeds": seeds, "sets": sets, "wide": wide}
 
 
-@app.command()
-def adult(
-    quick: Quick = False,
-    seeds: Seeds = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Not in the paper: LightGBM on raw census rows, beside Kernel SHAP and TreeSHAP; fetches the data.
+@command("adult", needs=BASELINES, lightgbm=True)
+def adult(quick: bool, seeds: Seeds = None) -> Options:
+    """Not in the paper: LightGBM on raw census rows, compared with Kernel SHAP and TreeSHAP; downloads Adult.
 
     Example:  `l2x reproduce adult --quick`
     """
-    _require_lightgbm(report_only)
-    _reproduce("adult", quick, seeds, folder, jobs, as_json, report_only, BASELINES)
+    return {"seeds": seeds}
 
 
-@app.command()
+@command("robustness", lightgbm=True)
 def robustness(
-    quick: Quick = False,
+    quick: bool,
     splits: Annotated[
         int | None, typer.Option("--splits", help="Splits of each of the five problems: 4, or 1 if quick.")
     ] = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Not in the paper: does the self-check say so when a selection is no better than chance? Fetches Adult.
+) -> Options:
+    """Not in the paper: does the self-check warn if a selection is no better than chance? Downloads Adult.
 
     Example:  `l2x reproduce robustness --quick`
     """
-    _require_lightgbm(report_only)
-    splits = splits or (1 if quick else 4)
-    _reproduce("robustness", quick, splits, folder, jobs, as_json, report_only)
+    return {"seeds": splits or (1 if quick else 4)}
 
 
-@app.command()
+@command("small", needs={"shap": "baselines"}, lightgbm=True)
 def small(
-    quick: Quick = False,
+    quick: bool,
     splits: Annotated[
         int | None, typer.Option("--splits", help="Splits of each of the three problems: 5, or 1 if quick.")
     ] = None,
-    jobs: Jobs = 1,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Not in the paper: tables of a few hundred rows, beside one subset for all rows and Kernel SHAP.
+) -> Options:
+    """Not in the paper: tables with a few hundred rows, compared with the global top-k and Kernel SHAP.
 
     Example:  `l2x reproduce small --quick`
     """
-    _require_lightgbm(report_only)
-    splits = splits or (1 if quick else 5)
-    _reproduce("small", quick, splits, folder, jobs, as_json, report_only, {"shap": "baselines"})
+    return {"seeds": splits or (1 if quick else 5)}
 
 
-def _require_lightgbm(report_only: bool) -> None:
+def _require_lightgbm() -> None:
     from l2x.errors import MissingExtraError
 
-    if not report_only and find_spec("lightgbm") is None:
+    if find_spec("lightgbm") is None:
         raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
 
 
-@app.command()
-def human(
-    quick: Quick = False,
-    source: Annotated[
-        Path,
-        typer.Option("--from", metavar="FOLDER", help="Where the records of imdb-words and -sentences are."),
-    ] = Path("results"),
-    folder: Folder = None,
-    as_json: AsJson = False,
-    report_only: ReportOnly = False,
-) -> None:
-    """Section 4.2: what readers see in the selections; here, readers are simulated by a sentiment lexicon.
-
-    Takes the selections that `l2x reproduce imdb-words` and `imdb-sentences` kept; fetches IMDB.
-
-    Example:  `l2x reproduce human`
-    """
-    needed = {"vaderSentiment": "study", "krippendorff": "study", **TEXT}
-    _reproduce("human", quick, 1, folder, 1, as_json, report_only, needed, source=source)
-
-
-def _comparison(name: str, module: str, extras: dict[str, str], summary: str, **options: Any) -> None:
-    """Add the command of an experiment of sections 4.2 and 4.3: they differ in their data."""
-
-    @app.command(name, help=f"{summary}\n\nExample:  `l2x reproduce {name} --quick --jobs 2`")
-    def command(
-        quick: Quick = False,
-        seeds: Seeds = None,
-        only: Only = None,
-        jobs: Jobs = 1,
-        folder: Folder = None,
-        as_json: AsJson = False,
-        report_only: ReportOnly = False,
-    ) -> None:
-        _reproduce(
-            module, quick, seeds, folder, jobs, as_json, report_only, BASELINES | extras, only=only, **options
-        )
-
-
-_comparison(
-    "mnist", "mnist", {}, "Section 4.3: four patches of a 3 or an 8, and of all ten digits; fetches MNIST."
-)
-_comparison(
-    "imdb-words", "imdb", TEXT, "Section 4.2: ten key words of a review, for a word network; fetches IMDB.",
-    problem="words",
-)  # fmt: skip
-_comparison(
-    "imdb-sentences", "imdb", TEXT,
-    "Section 4.2: the key sentence of a review, for a hierarchical LSTM; fetches IMDB and GloVe.",
-    problem="sentences",
-)  # fmt: skip
-
-
-def _reproduce(
-    module: str,
-    quick: bool,
-    seeds: int | None,
-    folder: Path | None,
-    jobs: int,
-    as_json: bool,
-    report_only: bool,
-    extras: dict[str, str] | None = None,
-    **options: Any,
-) -> None:
-    """Run what is still to do, write the report, and print what there is."""
+def _reproduce(module: str, shared: Run, needs: Mapping[str, str], options: Options) -> None:
+    """Measure what is missing, write the report, and print it."""
     from l2x.errors import InputError, require
 
-    # Better now than after an hour.
-    for needed, extra in {"matplotlib": "plots", **({} if report_only else extras or {})}.items():
-        require(needed, extra=extra)
-    seeds, folder = seeds or (1 if quick else 3), folder or Path("out" if quick else "results")
-    experiment = import_module(f"l2x_experiments.{module}").experiment(quick=quick, seeds=seeds, **options)
+    # Fail now rather than after an hour.
+    for package, extra in {"matplotlib": "plots", **({} if shared.report_only else needs)}.items():
+        require(package, extra=extra)
+    options["seeds"] = options["seeds"] or (1 if shared.quick else 3)
+    folder = shared.folder or Path("out" if shared.quick else "results")
+    chosen = import_module(f"l2x_experiments.{module}")
+    experiment = chosen.experiment(quick=shared.quick, **options)
     file = folder / f"{experiment.name}.json"
-    if report_only:
+    if shared.report_only:
         experiment = replace(experiment, jobs=())
     run = import_module("l2x_experiments.runner").run
-    records = run(experiment, folder, processes=jobs, progress=not as_json)
+    records = run(experiment, folder, processes=shared.jobs, progress=not shared.as_json)
     if not records:
         raise InputError(f"'{file}' holds no records of this experiment; run it without --report-only.")
-    report = import_module(f"l2x_experiments.{module}_report").report(records)
+    report = chosen.report(records)
     page = report.write(folder)
-    if as_json:
+    if shared.as_json:
         typer.echo(json.dumps(list(records), indent=1))
         return
     report.show()

@@ -6,7 +6,7 @@ comparison.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 
 import numpy as np
@@ -15,29 +15,31 @@ from sklearn.base import clone
 from l2x._base.arrays import Array
 from l2x.baselines import KernelShap, Lime
 from l2x.datasets import TextData, glove, imdb
-from l2x.features import Sentences, TextView, Words
+from l2x.display import SafeHtml, verdict_table
+from l2x.features import FILLER, Sentences, TextView, Words
 from l2x.learning import Options
 from l2x.model import as_black_box, query
 from l2x_experiments import comparison
-from l2x_experiments.black_boxes.reviews import Problem, review_network
-from l2x_experiments.comparison import Comparison
-from l2x_experiments.contenders import Cost
+from l2x_experiments.black_boxes import Problem, review_network
+from l2x_experiments.comparison import Comparison, Page, introduction, selection, with_examples
+from l2x_experiments.methods import LABELS, Budget, Cost
+from l2x_experiments.records import Record, Records
+from l2x_experiments.report import Report, Table, name_of
 from l2x_experiments.runner import Experiment
-from l2x_experiments.setting import Budget
 
 K: dict[Problem, int] = {"words": 10, "sentences": 1}
 VIEWS: dict[Problem, type[TextView]] = {"words": Words, "sentences": Sentences}
-# The judge of words is another kind of network than our surrogate: it reads neighbours together.
-JUDGES: dict[Problem, Options] = {"words": {"pooling": "window"}, "sentences": {}}
+# For words, the evaluator is another kind of network than our surrogate: it reads neighbours together.
+EVALUATORS: dict[Problem, Options] = {"words": {"pooling": "window"}, "sentences": {}}
 WITHOUT = ("deeplift", "deeplift-absolute", "lime-absolute", "kernel_shap-absolute")
-# Of the training reviews: for explainers, and for the judge.
+# Shares of the training reviews: for explainers, and for the evaluator.
 SHARES = (0.72, 0.2)
-# Short test reviews whose selections are kept for the page: this many of each truth with each answer.
+# The page shows this many short test reviews of each true class with each predicted class.
 EXAMPLES, SHORT = 2, 900
-# First test reviews whose selections are kept for `l2x reproduce human`: the paper asked people about 500.
+# Records hold the selections in the first test reviews, for `l2x reproduce human`; the paper's study had 500.
 ITEMS = 500
-# Test reviews that contenders explain, and training reviews, where one takes a gradient or many answers; VMI
-# needs a thousand of the latter.
+# Numbers of test and training reviews for methods that need a gradient or many queries; VMI needs a thousand
+# training reviews.
 ROWS: dict[Problem, dict[Cost, tuple[int, int]]] = {
     "words": {"search": (200, 1000), "sampling": (200, 1000)},
     "sentences": {"gradient": (4000, 2000), "search": (4000, 2000), "sampling": (4000, 2000)},
@@ -55,6 +57,8 @@ QUICK = Budget(
 def experiment(
     problem: Problem, *, quick: bool = False, seeds: int = 3, only: Sequence[str] | None = None
 ) -> Experiment:
+    """Return the jobs: every method on words, or on sentences."""
+
     def fetch(progress: bool) -> None:
         imdb("train", progress=progress)
         glove(progress=progress)
@@ -74,11 +78,11 @@ def experiment(
 
 @lru_cache(maxsize=1)
 def set_up(problem: Problem, budget: Budget) -> Comparison:
-    """The model, the judge, and the reviews in their parts; the same for every seed."""
+    """Train the model, fit the evaluator and split the reviews; the same for every seed."""
     reviews = first_rows(imdb("train", progress=False), budget.train_rows)
     test = first_rows(imdb("test", progress=False), budget.test_rows)
     plain = VIEWS[problem](reads="ids").fit(reviews.texts)
-    plain.set_params(vocabulary=plain.vocabulary_)  # whoever fits a copy of it keeps the network's ids
+    plain.set_params(vocabulary=plain.vocabulary_)  # a fitted copy keeps the network's ids
     view = clone(plain).set_params(vectors=glove(progress=False)).fit(reviews.texts)
     trained = review_network(
         problem,
@@ -89,14 +93,14 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         vectors=lambda: view.vectors,
     )
     shown = view.check(test.texts)
-    answers = query(as_black_box(trained.network, logits=True), view, shown).argmax(axis=1)
+    predictions = query(as_black_box(trained.network, logits=True), view, shown).argmax(axis=1)
     setting = comparison.compare(
         problem,
         trained,
         reviews.texts,
         lambda _: view,
-        judge_view=plain,
-        judge_options=JUDGES[problem],
+        evaluator_view=plain,
+        evaluator_options=EVALUATORS[problem],
         shares=SHARES,
         k=K[problem],
         classes=2,
@@ -104,13 +108,13 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
         about={},
         test=shown,
         labels=test.y,
-        examples=example_rows(test, answers),
+        examples=example_rows(test, predictions),
         items=ITEMS,
-        # What no reader would call a reason is none: ours leaves stop words out, at some cost in bits.
+        # No reader accepts a stop word as a reason: l2x never selects them, at some cost in bits.
         our_features=clone(view).set_params(stop_words="english") if problem == "words" else None,
-        # Pretrained vectors shorten the paper's sentence task; its authors' code has none, and learns longer.
-        paper_features=view if problem == "sentences" else plain,
-        letter_features=plain,
+        # Pretrained vectors shorten the paper's sentence task; the released code has none, and trains longer.
+        released_features=view if problem == "sentences" else plain,
+        published_features=plain,
     )
     if budget == FULL:
         setting.limits = {**setting.limits, **ROWS[problem]}
@@ -119,15 +123,120 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
     return setting
 
 
-def example_rows(test: TextData, answers: Array) -> Array:
-    """The first short reviews of each truth with each answer of the model, the same for every method."""
+def example_rows(test: TextData, predictions: Array) -> Array:
+    """Return the first short reviews of each true class with each predicted class."""
     short = np.array([len(text) <= SHORT for text in test.texts])
-    pairs = [(truth, answer) for truth in (1, 0) for answer in (1, 0)]
-    found = [
-        np.flatnonzero(short & (test.y == truth) & (answers == answer))[:EXAMPLES] for truth, answer in pairs
+    pairs = [(truth, predicted) for truth in (1, 0) for predicted in (1, 0)]
+    rows = [
+        np.flatnonzero(short & (test.y == truth) & (predictions == predicted))[:EXAMPLES]
+        for truth, predicted in pairs
     ]
-    return np.concatenate(found)
+    return np.concatenate(rows)
 
 
 def first_rows(data: TextData, n: int | None) -> TextData:
+    """Return the first n reviews, or all of them."""
     return TextData(data.texts[:n], data.y[:n], data.classes)
+
+
+# In the paper's Table 3 and, for the methods it is compared with, in comments of its LaTeX source.
+PRINTED: dict[Problem, dict[str, float]] = {
+    "words": {"paper": 0.908},
+    "sentences": {"paper": 0.849, "taylor": 0.818, "saliency": 0.621, "kernel_shap": 0.659, "lime": 0.736},
+}
+# All of them in comments of its LaTeX source.
+PRINTED_VMI: dict[Problem, dict[str, float]] = {
+    "words": {"paper": 0.222},
+    "sentences": {
+        "paper": 0.287, "taylor": 0.1022, "saliency": 0.0984, "kernel_shap": 0.0120, "lime": 0.1465
+    },
+}  # fmt: skip
+TITLES: dict[Problem, str] = {"words": "Which ten words decided?", "sentences": "Which sentence decided?"}
+SELECTED: dict[Problem, str] = {"words": "ten words", "sentences": "one sentence"}
+NETWORKS: dict[Problem, str] = {"words": "word network", "sentences": "hierarchical LSTM"}
+_ABOUT_WORDS = (
+    "For each method's first seed, frequent words first. Filler: how many of them are in scikit-learn's list "
+    "of English stop words, without no and not; mean over seeds. l2x is configured with "
+    "Words(stop_words='english'), which never selects those; the other methods may select any word."
+)
+OWN = ("l2x-told", "l2x", "paper")
+SHOWN = (*OWN, "taylor")
+
+
+def report(records: Records) -> Report:
+    """Return the page: a table, a figure, frequent words and examples."""
+    problem: Problem = records[0]["problem"]
+    methods = Page(records, inputs="reviews", features=problem)
+    page = Report(
+        f"imdb-{problem}",
+        title=TITLES[problem],
+        subtitle=f"Section 4.2 of Learning to Explain: IMDB, k = {records[0]['k']}",
+    )
+    facts = [
+        (methods.percent(method), f"post-hoc accuracy with {SELECTED[problem]}: {LABELS[method]}")
+        for method in OWN
+        if method in methods.groups
+    ]
+    text = introduction(records, inputs="reviews", features=problem, masked="padding")
+    page.add("", text, facts=facts)
+    page.add(
+        "Every method",
+        [_about(methods, problem)],
+        table=methods.table(PRINTED[problem], PRINTED_VMI[problem]),
+        figures={"": methods.figure(title=f"Accuracy with {SELECTED[problem]}", chance=0.5)},
+        caption=methods.caption(),
+    )
+    if words := words_table(methods):
+        page.add("The words selected most often", [_ABOUT_WORDS], table=words)
+    for record in with_examples(records, SHOWN):
+        heading = f"What was selected: {LABELS[record['method']]}"
+        page.add(heading, html=SafeHtml(example_table(record, problem)))
+    return page
+
+
+def filler(words: Iterable[str]) -> int:
+    """Return the number of words that are no reasons: English stop words, except "no" and "not"."""
+    return sum(word.lower() in FILLER for word in words)
+
+
+def words_table(methods: Page) -> Table | None:
+    """Return the words that each method selected most often, or None if no record holds any."""
+    groups = [
+        with_words
+        for group in methods.groups.values()
+        if (with_words := Records(r for r in group if r.get("common_words")))
+    ]
+    if not groups:
+        return None
+    return Table.of(
+        groups,
+        {
+            "method": name_of("method", LABELS),
+            "filler": lambda group: f"{np.mean([filler(r['common_words']) for r in group]):.3g}",
+            "most often": lambda group: ", ".join(group[0]["common_words"]),
+        },
+    )
+
+
+def _about(methods: Page, problem: Problem) -> str:
+    return (
+        f"The {NETWORKS[problem]} is right on {100 * methods.records[0]['model_accuracy']:.2f} % of the test "
+        f"reviews. Taylor, LIME and Kernel SHAP rank {problem} by their effect for the predicted class, and "
+        "so does the search: these methods are prediction-aware. l2x is prediction-aware only where the "
+        "table says so, the paper's L2X never. Taylor, absolute, ranks by the size of the effect, for or "
+        "against the class."
+    )
+
+
+def example_table(record: Record, problem: Problem) -> str:
+    """Return the paper's table: true class, predicted class, and the review with the selected features."""
+    data, rows = imdb("test", progress=False), record["example_rows"]
+    texts = [data.texts[row] for row in rows]
+    view = VIEWS[problem]().fit(texts)
+    return verdict_table(
+        selection(record, view, view.check(texts)),
+        truth=data.y[rows].tolist(),
+        predicted=record["example_answers"],
+        rows=range(len(rows)),
+        classes=data.classes,
+    )

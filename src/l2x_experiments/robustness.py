@@ -1,13 +1,13 @@
-"""Does the self-check at the end of `fit` say so when a selection is no better than chance?
+"""Does the self-check at the end of `fit` warn when a selection is no better than chance?
 
-problems  = breast cancer with three models, Adult, digits; each split has its own model, explainers and test
-            rows, and its columns in another order
-methods   = the default, and three explainers as they come out when something went wrong: a selector that
-            took one vanishing step, which is little better than one random subset for all rows; a network of
-            random weights, whose selections differ from row to row; answers brought in another order
-truth     = on all test rows (10,000 at most): what the model keeps with the selection, less what it keeps
-            with random features: better (its 95 % interval lies above zero), no better (it is not positive)
-            or too close to tell; in answers out of order there is nothing to find
+problems  breast cancer with three models, Adult, digits; each split has its own model, explainers, test rows
+          and order of columns
+methods   the default, and three explainers that went wrong: a selector after one vanishing step, hardly
+          better than the same random features in all rows; a selector with random weights, whose selections
+          differ from row to row; predictions that belong to other rows
+truth     on all test rows (10,000 at most): post-hoc accuracy minus that of random features. Better: the
+          95 % interval lies above zero; no better: the difference is not positive; otherwise too close to
+          tell. From predictions of other rows nothing can be learned.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from l2x.learning import (
     Bootstrap,
     SelfCheck,
     TrainingPlan,
-    masked_answers,
+    masked_predictions,
     plan_in_small_batches,
     random_selections,
     same_class,
 )
 from l2x.model import BlackBox, as_black_box, query
-from l2x_experiments.machine import measured_here
-from l2x_experiments.records import Record
+from l2x_experiments.methods import Budget
+from l2x_experiments.records import NOTHING, Record, Records, measured_here
+from l2x_experiments.report import Cell, Report, Table, mean_sd, measured_on, name_of
 from l2x_experiments.runner import Experiment, Job
-from l2x_experiments.setting import Budget
 
+# Names in the records.
 OUT_OF_ORDER = "answers out of order"
-METHODS = ("default", "one step", "random weights", OUT_OF_ORDER)
-# Earlier splits are those on which the check's rule was chosen.
+COMPARED = ("default", "one step", "random weights", OUT_OF_ORDER)
+# The rule of the self-check was chosen on earlier splits.
 FIRST_SPLIT = 20
-# Random selections that each test row is compared with.
+# Random selections per test row.
 DRAWS = 3
 MOST_TEST_ROWS = 10_000
 
@@ -53,7 +54,7 @@ QUICK = Budget(value_steps=30, selector_steps=10)
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows (a frame, or images), labels, a model for them, and how they are explained."""
+    """Rows (a frame or images), labels, a model, and how it is explained."""
 
     X: Any
     y: Array
@@ -61,12 +62,12 @@ class Problem:
     k: int
     train_rows: int
     features: View | None = None
-    # Options with which its selector does not start at scores of zero.
+    # Options with which the selector does not start with scores of zero.
     random_weights: Mapping[str, Any] = field(default_factory=lambda: {"prior": False})
 
 
 def experiment(*, quick: bool = False, seeds: int = 4) -> Experiment:
-    """`seeds` splits of each of the five problems."""
+    """Return the jobs: `seeds` splits of each of the five problems."""
     jobs = [
         Job(
             {"problem": problem, "split": split, "method": method},
@@ -75,7 +76,7 @@ def experiment(*, quick: bool = False, seeds: int = 4) -> Experiment:
         )
         for split in range(FIRST_SPLIT, FIRST_SPLIT + seeds)
         for problem in PROBLEMS
-        for method in METHODS
+        for method in COMPARED
     ]
     budget = QUICK if quick else FULL
     return Experiment(
@@ -88,7 +89,7 @@ def experiment(*, quick: bool = False, seeds: int = 4) -> Experiment:
 
 
 def measure_all(jobs: Sequence[Job], budget: Budget) -> Iterator[Record]:
-    """The records of one split."""
+    """Measure the explainers of one split."""
     problem, split = PROBLEMS[jobs[0]["problem"]](), jobs[0]["split"]
     X, train, test = divided(problem, split)
     rows, model = taken(X, train), problem.model()
@@ -98,12 +99,12 @@ def measure_all(jobs: Sequence[Job], budget: Budget) -> Iterator[Record]:
         model.fit(rows, problem.y[train])
     truth = Truth(fitted_view(problem.features, rows), as_black_box(model), taken(X, test), problem.k, split)
     for job in jobs:
-        found = measure(problem, model, rows, truth, job["method"], budget)
-        yield {**job.key, "value_steps": budget.value_steps, **found, **measured_here()}
+        record = measure(problem, model, rows, truth, job["method"], budget)
+        yield {**job.key, "value_steps": budget.value_steps, **record, **measured_here()}
 
 
 def divided(problem: Problem, split: int) -> tuple[Any, Array, Array]:
-    """The rows, their columns in an order of this split's own; which to learn from, and which to test on."""
+    """Return the rows, with the columns in this split's order, and the row numbers for training and test."""
     rng = np.random.default_rng(split)
     order, X = rng.permutation(len(problem.X)), problem.X
     if X.ndim == 2:
@@ -112,40 +113,41 @@ def divided(problem: Problem, split: int) -> tuple[Any, Array, Array]:
 
 
 def taken(X: Any, rows: Array) -> Any:
+    """Return these rows of a frame or an array."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def flat(model: Any) -> Callable[[Array], Array]:
-    """A model of rows of pixels, asked about images."""
+    """Wrap a model of flat pixel rows as a model of images."""
     return lambda images: np.asarray(model.predict_proba(images.reshape(len(images), -1)))
 
 
 def measure(problem: Problem, model: Any, train: Any, truth: Truth, method: str, budget: Budget) -> Record:
-    """What the self-check says of one explainer, and what is true."""
+    """Return the self-check of one explainer, and the truth."""
     explainer = l2x.Explainer(
         model, problem.k, features=problem.features, seed=truth.split, training=plan(budget)
     )
-    responses = None
+    predictions = None
     if method == "one step":
-        explainer.set_params(value="model", training=one_step(plan(budget)))
+        explainer.set_params(objective="model", training=one_step(plan(budget)))
     elif method == "random weights":
         selector = dict(problem.random_weights)
-        explainer.set_params(value="model", training=one_step(plan(budget)), selector=selector)
+        explainer.set_params(objective="model", training=one_step(plan(budget)), selector=selector)
     elif method == OUT_OF_ORDER:
-        answers = query(truth.black_box, truth.view, truth.view.check(train))
-        responses = np.random.default_rng(truth.split).permutation(answers)
+        predictions = query(truth.black_box, truth.view, truth.view.check(train))
+        predictions = np.random.default_rng(truth.split).permutation(predictions)
         explainer.set_params(training=plan(QUICK))  # there is nothing to learn
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        explainer.fit(train, responses=responses)
+        explainer.fit(train, predictions=predictions)
         own = explainer.explain(truth.test).mask
     check = explainer.check_
     assert check is not None
-    return {"k": problem.k, "check": check.to_dict(), **truth.of(own)}
+    return {"k": problem.k, "check": check_record(check), **truth.of(own)}
 
 
 def plan(budget: Budget) -> TrainingPlan:
-    """Small batches: the tables have hundreds of rows."""
+    """Return a plan with small batches: the tables have a few hundred rows."""
     assert budget.value_steps is not None
     assert budget.selector_steps is not None
     steps = plan_in_small_batches(value=budget.value_steps, selector=budget.selector_steps)
@@ -153,13 +155,13 @@ def plan(budget: Budget) -> TrainingPlan:
 
 
 def one_step(plan: TrainingPlan) -> TrainingPlan:
-    """The selector's only step changes nothing but ties, by the sign of one gradient."""
+    """Return the plan with a single selector step so small that it only breaks ties."""
     return replace(plan, selector=replace(plan.selector, steps=1, learning_rate=1e-12))
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What selections keep on all test rows of a split; chance is measured once."""
+    """Post-hoc accuracies on all test rows of a split; random features are measured once."""
 
     view: View
     black_box: BlackBox
@@ -168,13 +170,13 @@ class Truth:
     split: int
 
     def of(self, own: Array) -> Record:
-        """What a selection, its complement and chance keep, and its advantage over chance."""
-        selection = self._kept(own)
+        """Return the accuracies of a selection, its removal test and random features, and its advantage."""
+        selection = self._same(own)
         advantage = Bootstrap(len(own), seed=self.split).mean(selection - self._chance)
         return {
             "rows": len(own),
             "selection": float(selection.mean()),
-            "complement": float(self._kept(~own).mean()),
+            "complement": float(self._same(~own).mean()),
             "random": float(self._chance.mean()),
             "advantage": advantage.to_dict(),
         }
@@ -184,25 +186,30 @@ class Truth:
         return self.view.check(self.test)
 
     @cached_property
-    def _answers(self) -> Array:
+    def _predictions(self) -> Array:
         return query(self.black_box, self.view, self._checked)
 
     @cached_property
     def _chance(self) -> Array:
-        """(n,) how often k random features keep the answer of a row."""
-        everything = np.ones((len(self._answers), self.view.d), dtype=bool)
-        some = everything & (np.arange(self.view.d) < self.k)
-        draws = [random_selections(some, everything, seed=self.split + 100 + draw) for draw in range(DRAWS)]
-        return np.asarray(np.mean([self._kept(mask) for mask in draws], axis=0))
+        """(n,) how often the prediction of a row is the same with k random features."""
+        everything = np.ones((len(self._predictions), self.view.d), dtype=bool)
+        k_features = everything & (np.arange(self.view.d) < self.k)
+        draws = [
+            random_selections(k_features, everything, seed=self.split + 100 + draw) for draw in range(DRAWS)
+        ]
+        return np.asarray(np.mean([self._same(mask) for mask in draws], axis=0))
 
-    def _kept(self, mask: Array) -> Array:
-        guesses = masked_answers(self.black_box, self.view, self._checked, mask)
-        return same_class(guesses, self._answers).astype(float)
+    def _same(self, mask: Array) -> Array:
+        """(n,) whether the predicted class is the same with these features."""
+        predictions = masked_predictions(self.black_box, self.view, self._checked, mask)
+        return same_class(predictions, self._predictions).astype(float)
 
 
 def true_finding(record: Record) -> str:
-    """ "better", "no better" or "close", by the advantage on the test rows; "nothing to find" in answers that
-    belong to other rows, by construction: an advantage by the model's own answers is luck."""
+    """Return "better", "no better" or "close", by the advantage on the test rows.
+
+    "nothing to find" for predictions that belong to other rows, by construction: any advantage is luck.
+    """
     if record["method"] == OUT_OF_ORDER:
         return "nothing to find"
     advantage = record["advantage"]
@@ -211,24 +218,59 @@ def true_finding(record: Record) -> str:
     return "no better" if advantage["value"] <= 0 else "close"
 
 
+# The keys that results/robustness.json has for the fields of a self-check.
+KEYS = {
+    "posthoc_accuracy": "selection",
+    "removal": "complement",
+    "global_top_k": "one_subset",
+    "over_random": "over_chance",
+    "over_removal": "over_complement",
+    "closer": "nearer",
+    "by_surrogate": "by_q",
+    "global_features": "subset",
+}
+
+
+def check_record(check: SelfCheck) -> Record:
+    """Return a self-check as it is recorded."""
+    record: Record = _renamed(check.to_dict(), KEYS)
+    return record
+
+
+def check_of(record: Record) -> SelfCheck:
+    """Return the self-check in a record."""
+    fields = {key: field for field, key in KEYS.items()}
+    check: Record = {"global_features": ()} | _renamed(record["check"], fields)
+    for name in ("by_model", "by_surrogate"):
+        if check[name] is not None:
+            check[name] = {"closer": {"value": None, "low": None, "high": None}} | check[name]
+    return SelfCheck.from_dict(check)
+
+
+def _renamed(record: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(record, Mapping):
+        return record
+    return {names.get(key, key): _renamed(value, names) for key, value in record.items()}
+
+
 def doubted(record: Record) -> bool:
-    """Whether the self-check warns that the selection is not clearly better than chance."""
-    return SelfCheck.from_dict(record["check"]).finding in ("no better", "undecided")
+    """Return whether the self-check warns that the selection is not clearly better than chance."""
+    return check_of(record).finding in ("no better", "undecided")
 
 
-def doubted_by_q(record: Record) -> bool:
-    """Whether q, by itself, does not find it clearly better than chance."""
-    by_q = SelfCheck.from_dict(record["check"]).by_q
-    return by_q is not None and by_q.finding != "better"
+def doubted_by_surrogate(record: Record) -> bool:
+    """Return whether the surrogate alone does not find it clearly better than chance."""
+    by_surrogate = check_of(record).by_surrogate
+    return by_surrogate is not None and by_surrogate.finding != "better"
 
 
-def rest_keeps_more(record: Record) -> bool:
-    """Whether the self-check warns that everything but the selection keeps more."""
-    return any("Everything but" in message for message in SelfCheck.from_dict(record["check"]).warnings)
+def removal_warned(record: Record) -> bool:
+    """Return whether the self-check warns that the features outside the selection do better."""
+    return check_of(record).removal_is_better
 
 
-def rest_truly_keeps_more(record: Record) -> bool:
-    """Whether everything but the selection keeps more answers of the test rows."""
+def removal_truly_better(record: Record) -> bool:
+    """Return whether the features outside the selection reproduce more predictions on the test rows."""
     return bool(record["complement"] > record["selection"])
 
 
@@ -289,3 +331,120 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "Adult, LightGBM": _adult,
     "digits, logistic regression": _digits,
 }
+
+
+NAMES = {method: method for method in COMPARED} | {OUT_OF_ORDER: "predictions of other rows"}
+FINDINGS = {
+    "no better": "truly no better than chance",
+    "nothing to find": "predictions of other rows: nothing to find",
+    "close": "too close to tell",
+    "better": "truly better than chance",
+}
+
+
+def report(records: Records) -> Report:
+    """Return the page: how often the self-check warns, compared with the truth."""
+    page = Report(
+        "robustness",
+        title="Does the self-check warn when it should?",
+        subtitle="The self-check at the end of fit, compared with the truth on the test rows",
+    )
+    first = records[0]
+    splits = len({(record["problem"], record["split"]) for record in records})
+    page.add(
+        "",
+        [
+            f"{len(records)} explainers on {splits} splits of {len(PROBLEMS)} problems: the default, and "
+            "three that went wrong. One step: a selector that has hardly begun to learn, little better than "
+            "the same random features in all rows. Random weights: a selector that has not learned at all "
+            "and selects different features in different rows. Predictions of other rows: the explainer is "
+            "given predictions in the wrong order; the model is then not queried, and the surrogate decides.",
+            "fit checked each explainer on held-out rows. Then each was measured on all test rows, 10,000 at "
+            "most. Truly better: the 95 % interval of its advantage over random features, in post-hoc "
+            "accuracy, lies above zero. Truly no better: it has no advantage. From predictions of other rows "
+            "nothing can be learned; an advantage is luck.",
+            f"Training was short ({first['value_steps']} steps for the surrogate, in small batches), because "
+            "this experiment tests the check. The rule of the check was chosen on other splits.",
+            measured_on(records),
+        ],
+    )
+    page.add(
+        "How often it warns",
+        table=rates(records),
+        caption="Goals: warnings for at least 90 % of the truly no better explainers, and for at most 10 % "
+        "of the truly better ones. An explainer with random weights is truly better only by luck and by "
+        "little; held-out rows may not show it.",
+    )
+    page.add(
+        "How often it warns about the removal test",
+        table=removal_tests(records),
+        caption="The warning: the features outside the selection reproduce more predictions than the "
+        "selected ones. Only for selections found better than chance; the others have their own warning.",
+    )
+    page.add(
+        "By problem", table=details(records), caption="Post-hoc accuracies on test rows, means over splits."
+    )
+    page.markdown = page.tables_markdown()
+    return page
+
+
+def rates(records: Records) -> Table:
+    """Return one line for each truth: how many explainers there are, and how many are warned about."""
+    groups = {
+        name: Records(record for record in records if true_finding(record) == finding)
+        for finding, name in FINDINGS.items()
+    }
+    better = groups[FINDINGS["better"]]
+    groups |= {
+        f"of these: {NAMES[method]}": group for method in COMPARED if (group := better.select(method=method))
+    }
+    return Table(
+        ["", "explainers", "warned", "in doubt by the surrogate, if there is one"],
+        [[name, str(len(group)), share(group, doubted), share(with_surrogate(group), doubted_by_surrogate)]
+         for name, group in groups.items()],
+    )  # fmt: skip
+
+
+def with_surrogate(group: Records) -> Records:
+    """Return the records of explainers with a surrogate: two methods use objective="model", without one."""
+    return Records(record for record in group if record["check"]["by_q"])
+
+
+def removal_tests(records: Records) -> Table:
+    """Return, for explainers that are not in doubt, the truth about removal tests and the warnings."""
+    sure = [record for record in records if not doubted(record)]
+    truths = {
+        "the other features truly do better": Records(filter(removal_truly_better, sure)),
+        "they do not": Records(record for record in sure if not removal_truly_better(record)),
+    }
+    return Table(
+        ["", "explainers", "warned"],
+        [[name, str(len(group)), share(group, removal_warned)] for name, group in truths.items()],
+    )
+
+
+def share(group: Records, warned: Callable[[Record], bool]) -> str:
+    """Return a count and a share, "9 (90 %)"; a dash for an empty group."""
+    number = sum(map(warned, group))
+    return f"{number} ({100 * number / len(group):.0f} %)" if group else NOTHING
+
+
+def details(records: Records) -> Table:
+    """Return one line for each problem and method, means over splits."""
+
+    def count(finding: str) -> Cell:
+        return lambda group: str(sum(true_finding(record) == finding for record in group))
+
+    cells: dict[str, Cell] = {
+        "problem": lambda group: str(group[0]["problem"]),
+        "method": name_of("method", NAMES),
+        "held-out rows": lambda group: str(group[0]["check"]["rows"]),
+        "selection": mean_sd("selection"),
+        "random features": mean_sd("random"),
+        "removal test": mean_sd("complement"),
+        "better": count("better"),
+        "close": count("close"),
+        "no better": count("no better"),
+        "warned": lambda group: str(sum(map(doubted, group))),
+    }
+    return Table.of(records.groups(problem=PROBLEMS, method=COMPARED), cells)

@@ -1,4 +1,4 @@
-"""The runner: does the jobs whose records a results file does not hold yet, in one or several processes."""
+"""The runner: measures the jobs whose records are not on file yet, in one or several processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from l2x._base.progress import progress_bar
+from l2x._base import progress_bar
 from l2x.errors import InputError
 from l2x_experiments.records import Record, Records
 
@@ -26,9 +26,12 @@ class Job:
 
     Attributes
     ----------
-    key : the entries that tell its record from all others in the file
-    label : for the progress bar
-    group : jobs with the same group share a setting: they are done in their order, in one process
+    key : Mapping
+        The entries that distinguish its record from all others in the file.
+    label : str
+        Text for the progress bar.
+    group : Hashable
+        Jobs with the same group share a setting: one process measures them, in their order.
     """
 
     key: Mapping[str, Any]
@@ -41,16 +44,23 @@ class Job:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What the runner has to know.
+    """What the runner needs.
 
     Attributes
     ----------
-    name : its records are in <name>.json
-    measure : from the jobs of one group to their records, one by one; picklable, for other processes
-    fetch : brings the data that jobs need, before they need them; its argument: show progress
-    prepare : done before the jobs if there are several processes, which would otherwise all train the same
-        models and judges: whatever fills the cache; picklable
-    belongs : the entries of those records of the file that are of this run's budget
+    name : str
+        Its records are in <name>.json.
+    jobs : Sequence[Job]
+        Everything that could be measured.
+    measure : callable
+        Takes the jobs of one group and yields their records. Picklable, for other processes.
+    fetch : callable
+        Downloads the data before the jobs start. Its argument: whether to show progress.
+    prepare : Sequence of callables
+        Run before the jobs if there are several processes, to fill the cache: otherwise every process would
+        train the same models and evaluators. Picklable.
+    belongs : Mapping
+        Entries that the records of this run's budget have; the file may hold other budgets, too.
     """
 
     name: str
@@ -62,9 +72,9 @@ class Experiment:
 
 
 def run(experiment: Experiment, folder: Path, *, processes: int = 1, progress: bool = True) -> Records:
-    """Do the jobs that are still to do; returns the records of this run's budget, old and new.
+    """Measure the jobs that are not on file; return all records of this run's budget, old and new.
 
-    Each record is written as it comes; with several processes, when its group is done.
+    A record is written as soon as it is measured; with several processes, when its group is done.
     """
     records = Records.load(folder / f"{experiment.name}.json")
     todo = [job for job in experiment.jobs if not records.has(**job.key)]
@@ -75,7 +85,7 @@ def run(experiment: Experiment, folder: Path, *, processes: int = 1, progress: b
         experiment.fetch(progress)
         measured = _in_processes if processes > 1 else _in_this_process
         with progress_bar(experiment.name, len(todo), visible=progress) as advance:
-            advance(0, "models and judges" if experiment.prepare else todo[0].label)
+            advance(0, "models and evaluators" if experiment.prepare else todo[0].label)
             done = 0
             with closing(measured(experiment, list(groups.values()), processes)) as results:
                 for jobs, new in results:
@@ -86,10 +96,16 @@ def run(experiment: Experiment, folder: Path, *, processes: int = 1, progress: b
 
 
 def only_methods(jobs: Sequence[Job], only: Sequence[str] | None) -> list[Job]:
-    """The jobs of the contenders that were asked for; all if none was."""
-    known = dict.fromkeys(job["method"] for job in jobs)
-    if unknown := sorted(set(only or ()) - set(known)):
-        raise InputError(f"There is no method {unknown[0]!r}; choose among {', '.join(known)}.")
+    """Return the jobs of the methods in `only`, or all jobs if it is empty.
+
+    Raises
+    ------
+    InputError
+        If no job has one of the methods.
+    """
+    names = dict.fromkeys(job["method"] for job in jobs)
+    if unknown := sorted(set(only or ()) - set(names)):
+        raise InputError(f"There is no method {unknown[0]!r}; choose among {', '.join(names)}.")
     return [job for job in jobs if not only or job["method"] in only]
 
 
@@ -104,27 +120,27 @@ def _in_this_process(experiment: Experiment, groups: Sequence[Sequence[Job]], _:
 
 
 def _in_processes(experiment: Experiment, groups: Sequence[Sequence[Job]], processes: int) -> Measured:
-    others = set(active_children())
+    unrelated = set(active_children())
     with ProcessPoolExecutor(
         processes, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(THREADS,)
     ) as pool:
         try:
-            for prepared in [pool.submit(_done, prepare) for prepare in experiment.prepare]:
+            for prepared in [pool.submit(_call, prepare) for prepare in experiment.prepare]:
                 prepared.result()
             running = {pool.submit(_listed, experiment.measure, jobs): jobs for jobs in groups}
             for future in as_completed(running):
                 yield running[future], future.result()
-        except BaseException:  # an error, Ctrl-C, SIGTERM: not after hours of what is waiting or under way
-            for worker in set(active_children()) - others:
+        except BaseException:  # an error, Ctrl-C, SIGTERM: stop now, not when the waiting jobs are done
+            for worker in set(active_children()) - unrelated:
                 worker.terminate()
-            # The pool's own thread reaps its workers: this waits for it. A second thread that joined them
+            # Waits for the pool's own thread, which reaps the workers. A second thread that joined them
             # would compete with it, and might return before a worker is known to be dead.
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _done(prepare: Callable[[], object]) -> None:
-    """What it returns stays where it is: a setting cannot be sent to another process."""
+def _call(prepare: Callable[[], object]) -> None:
+    """Call without returning the result: a setting cannot be sent to another process."""
     prepare()
 
 

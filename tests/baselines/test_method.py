@@ -1,4 +1,4 @@
-"""What baselines share: the way from scores to an explanation, and the answer that is explained."""
+"""What baselines share: the way from scores to an explanation, and the class that is explained."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_ranked_by_score_or_by_size() -> None:
     scores = [0.1, -3.0, 2.0]
     assert Given(scores).explain(X, 2).names[0] == ["x2", "x0"]
     assert Given(scores, magnitude=True).explain(X, 2).names[0] == ["x1", "x2"]
-    with pytest.raises(l2x.InputError, match="k = 4 but there are 3 features"):
+    with pytest.raises(l2x.errors.InputError, match="k = 4 but there are 3 features"):
         Given(scores).explain(X, 4)
 
 
@@ -45,9 +45,9 @@ def test_padding_is_never_selected() -> None:
 
 def test_the_class_with_the_highest_probability_is_explained() -> None:
     view = l2x.Columns().fit(X)
-    answers = np.array([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7], [1.0, 0.0], [0.0, 1.0]])
-    assert predicted_class(l2x.as_black_box(lambda X: answers), view, X).tolist() == [1, 0, 1, 0, 1]
+    predictions = np.array([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7], [1.0, 0.0], [0.0, 1.0]])
+    assert predicted_class(l2x.as_black_box(lambda X: predictions), view, X).tolist() == [1, 0, 1, 0, 1]
     means = l2x.as_black_box(lambda X: X[:, 0], task="regression")
     assert predicted_class(means, view, X).tolist() == [0] * 5
-    with pytest.raises(l2x.InputError, match="predicts 2 means at once; explain one of them"):
+    with pytest.raises(l2x.errors.InputError, match="predicts 2 values at once"):
         predicted_class(l2x.as_black_box(lambda X: X[:, :2], task="regression"), view, X)

@@ -81,14 +81,14 @@ def test_more_rounds_of_search_undo_a_greedy_mistake() -> None:
         p = np.where((X[:, 0] > 0) & (X[:, 1] > 0), 0.9, np.where(X[:, 2] > 0, 0.7, 0.6))
         return np.stack([1 - p, p], axis=1)
 
-    X, view = np.ones((2, 3)), l2x.Columns(removal="zero")
+    X, view = np.ones((2, 3)), l2x.Columns(masking="zero")
     found = [
         baselines.GreedySearch(model, features=view, rounds=rounds, progress=False).explain(X, k=2).mask[0]
         for rounds in (1, 2)
     ]
     assert found[0].tolist() == [True, False, True]
     assert found[1].tolist() == [True, True, False]
-    with pytest.raises(l2x.InputError, match="rounds is 0"):
+    with pytest.raises(l2x.errors.InputError, match="rounds is 0"):
         baselines.GreedySearch(model, rounds=0).explain(X, k=1)
 
 
@@ -97,6 +97,6 @@ def test_search_tells_tiny_probabilities_apart() -> None:
         odds = np.exp(-60 + 10 * X @ np.array([1.0, 0.0, 2.0, 0.0]) + 200 * (X.sum(axis=1) == 4))
         return np.stack([1 / (1 + odds), odds / (1 + odds)], axis=1).astype(np.float32)
 
-    X, view = np.ones((2, 4)), l2x.Columns(removal="zero")
+    X, view = np.ones((2, 4)), l2x.Columns(masking="zero")
     explanation = baselines.GreedySearch(model, features=view, progress=False).explain(X, k=2)
     assert explanation.indices.tolist() == [[2, 0]] * 2

@@ -19,9 +19,9 @@ def fitted_parzen() -> Parzen:
     return Parzen(lambda X: one_column(np.asarray(X) - 5), progress=False).fit(X)
 
 
-def estimate(centres: np.ndarray, answers: np.ndarray, x: np.ndarray, sigma: float) -> np.ndarray:
+def estimate(centres: np.ndarray, predictions: np.ndarray, x: np.ndarray, sigma: float) -> np.ndarray:
     """p̂(y|x), (n, D) -> (n, classes)."""
-    return kernel_weights(squared_distances(x, centres), sigma) @ answers
+    return kernel_weights(squared_distances(x, centres), sigma) @ predictions
 
 
 @settings(max_examples=25, deadline=None)
@@ -29,21 +29,23 @@ def estimate(centres: np.ndarray, answers: np.ndarray, x: np.ndarray, sigma: flo
 def test_the_gradient_is_that_of_finite_differences(seed: int, sigma: float) -> None:
     rng = np.random.default_rng(seed)
     centres, x = rng.normal(size=(30, 4)), rng.normal(size=(5, 4))
-    answers = rng.dirichlet(np.ones(3), size=30)
+    predictions = rng.dirichlet(np.ones(3), size=30)
     classes = rng.integers(3, size=5)
     step = 1e-5
     expected = np.empty((5, 4))
     for j in range(4):
         shift = step * np.eye(4)[j]
-        change = estimate(centres, answers, x + shift, sigma) - estimate(centres, answers, x - shift, sigma)
+        change = estimate(centres, predictions, x + shift, sigma) - estimate(
+            centres, predictions, x - shift, sigma
+        )
         expected[:, j] = change[np.arange(5), classes] / (2 * step)
-    assert gradient(centres, answers, x, classes, sigma) == pytest.approx(expected, abs=1e-6)
+    assert gradient(centres, predictions, x, classes, sigma) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_estimate_is_a_distribution_even_far_from_all_rows() -> None:
     rng = np.random.default_rng(0)
-    answers = rng.dirichlet(np.ones(3), size=30)
-    p = estimate(rng.normal(size=(30, 4)), answers, np.full((2, 4), 1e4), 0.1)
+    predictions = rng.dirichlet(np.ones(3), size=30)
+    p = estimate(rng.normal(size=(30, 4)), predictions, np.full((2, 4), 1e4), 0.1)
     assert p.sum(axis=1) == pytest.approx([1, 1])
     assert (p >= 0).all()
 
@@ -60,19 +62,19 @@ def test_the_bandwidth_is_the_best_on_held_out_rows(fitted_parzen: Parzen) -> No
     assert min(figures) < fitted_parzen.bandwidth_ < max(figures)
 
 
-def test_no_more_than_the_rows_asked_for_are_kept_and_asked() -> None:
+def test_no_more_than_this_many_rows_are_stored_and_queried() -> None:
     black_box = l2x.as_black_box(one_column)
     parzen = Parzen(black_box, rows=100, progress=False).fit(np.random.default_rng(0).normal(size=(500, 3)))
     assert len(parzen.x_) == 100
     assert black_box.rows == 100
 
 
-def test_responses_at_hand_are_used_instead_of_the_model(table: np.ndarray) -> None:
-    asked = Parzen(one_column, rows=300, progress=False).fit(table)
+def test_predictions_are_used_instead_of_the_model(table: np.ndarray) -> None:
+    queried = Parzen(one_column, rows=300, progress=False).fit(table)
     black_box = l2x.as_black_box(one_column)
-    given_ = Parzen(black_box, rows=300, progress=False).fit(table, one_column(table))
+    passed = Parzen(black_box, rows=300, progress=False).fit(table, one_column(table))
     assert black_box.rows == 0
-    assert (given_.explain(table[:9], k=2).scores == asked.explain(table[:9], k=2).scores).all()
+    assert (passed.explain(table[:9], k=2).scores == queried.explain(table[:9], k=2).scores).all()
 
 
 def test_batches_give_what_one_batch_gives(fitted_parzen: Parzen, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,10 +104,10 @@ def test_the_same_seed_gives_the_same_explanation(table: np.ndarray) -> None:
     assert (first.explain(table, k=2).scores == again.explain(table, k=2).scores).all()
 
 
-def test_wrong_use_is_told(table: np.ndarray) -> None:
-    with pytest.raises(l2x.NotFittedError, match="call fit"):
+def test_wrong_use_is_refused(table: np.ndarray) -> None:
+    with pytest.raises(l2x.errors.NotFittedError, match="call fit"):
         Parzen(one_column).explain(table, k=1)
-    with pytest.raises(l2x.InputError, match="above zero"):
+    with pytest.raises(l2x.errors.InputError, match="above zero"):
         Parzen(one_column, bandwidths=[0.0], progress=False).fit(table)
-    with pytest.raises(l2x.InputError, match="responses has 3 rows"):
+    with pytest.raises(l2x.errors.InputError, match="predictions has 3 rows"):
         Parzen(one_column, progress=False).fit(table, np.full((3, 2), 0.5))

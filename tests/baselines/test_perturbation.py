@@ -25,7 +25,7 @@ def background() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def rows() -> np.ndarray:
-    """In the outer quartiles, where LIME's "in the same bin or not" says the same as the value."""
+    """In the outer quartiles, where LIME's "in the same bin or not" means the same as the value."""
     return np.random.default_rng(1).choice([-1.5, 1.5], size=(3, 4))
 
 
@@ -48,9 +48,9 @@ def methods(background: np.ndarray, **options: Any) -> list[Any]:
 def test_kernel_shap_sums_to_the_difference_from_its_base(background: np.ndarray, rows: np.ndarray) -> None:
     shap = KernelShap(classifier, background=background, magnitude=False, progress=False)
     scores = shap.explain(rows, k=2).scores
-    answers = classifier(rows)
-    predicted = answers.argmax(axis=1)
-    difference = answers.max(axis=1) - classifier(background).mean(axis=0)[predicted]
+    predictions = classifier(rows)
+    predicted = predictions.argmax(axis=1)
+    difference = predictions.max(axis=1) - classifier(background).mean(axis=0)[predicted]
     assert scores.sum(axis=1) == pytest.approx(difference, abs=1e-8)
 
 
@@ -152,13 +152,13 @@ def test_a_fitted_view_brings_its_background(background: np.ndarray, rows: np.nd
     explanation = KernelShap(classifier, features=view, progress=False).explain(rows, k=2)
     assert explanation.view is view
     assert explanation.indices.tolist() == methods(background)[1].explain(rows, k=2).indices.tolist()
-    with pytest.raises(l2x.InputError, match="pass background=X_train"):
+    with pytest.raises(l2x.errors.InputError, match="pass background=X_train"):
         Lime(classifier, progress=False).explain(rows, k=2)
 
 
 def test_several_means_at_once_are_refused(background: np.ndarray, rows: np.ndarray) -> None:
     means = l2x.as_black_box(lambda X: np.asarray(X)[:, :2], task="regression")
-    with pytest.raises(l2x.InputError, match="predicts 2 means at once"):
+    with pytest.raises(l2x.errors.InputError, match="predicts 2 values at once"):
         Lime(means, background=background, progress=False).explain(rows, k=2)
 
 
@@ -176,5 +176,7 @@ def test_a_missing_package_is_named_with_its_extra(
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
-    with pytest.raises(l2x.MissingExtraError, match=rf"needs the package '{package}'.*l2x\[baselines\]"):
+    with pytest.raises(
+        l2x.errors.MissingExtraError, match=rf"needs the package '{package}'.*l2x\[baselines\]"
+    ):
         method(rows).explain(rows, k=2)

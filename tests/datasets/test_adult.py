@@ -22,7 +22,7 @@ CSV = b""",age,workclass,capital-gain,loan
 
 def test_types_and_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROWS", 3)
-    data = module.of_csv(CSV)
+    data = module.parse_csv(CSV)
     assert list(data.X.columns) == ["age", "workclass", "capital-gain"]
     assert isinstance(data.X["workclass"].dtype, pd.CategoricalDtype)
     assert data.X["workclass"].tolist()[::2] == ["State-gov", "Private"]
@@ -33,15 +33,15 @@ def test_types_and_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_file_is_refused() -> None:
-    with pytest.raises(l2x.DataError, match="has 3 rows; expected 32,561"):
-        module.of_csv(CSV)
+    with pytest.raises(l2x.errors.DataError, match="has 3 rows; expected 32,561"):
+        module.parse_csv(CSV)
 
 
 def test_adult_itself() -> None:
     """Fetched for real, into the user's cache; skipped only where no source can be reached."""
     try:
         data = adult(progress=False)
-    except l2x.DataError as error:
+    except l2x.errors.DataError as error:
         pytest.skip(f"The census rows are neither cached nor to be had here: {error}")
     assert data.X.shape == (32_561, 12)
     assert data.y.sum() == 7_841

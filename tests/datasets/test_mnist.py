@@ -1,4 +1,4 @@
-"""Digits: what the files must be, and what is said when they cannot be had."""
+"""Digits: what the files must be, and the error when they are not available."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import l2x
-from l2x.datasets import mnist, small_digits
-from l2x.datasets._fetching import data_folder
-from l2x.datasets._mnist import COUNTS, of_digits, read_idx
+from l2x.datasets import data_folder, mnist, small_digits
+from l2x.datasets._mnist import COUNTS, read_idx, select_digits
 
 module = sys.modules["l2x.datasets._mnist"]  # the package's name `mnist` is the function
 
@@ -31,12 +30,12 @@ def test_counts_are_the_papers() -> None:
 
 def test_some_digits() -> None:
     labels = np.array([3, 1, 8, 8, 0])
-    data = of_digits(np.zeros((5, 2, 2)), labels, (8, 3))
+    data = select_digits(np.zeros((5, 2, 2)), labels, (8, 3))
     assert data.y.tolist() == [1, 0, 0]
     assert data.digits == (8, 3)
     for wrong in [(3,), (3, 3), (3, 12)]:
-        with pytest.raises(l2x.InputError, match="at least two different ones"):
-            of_digits(np.zeros((5, 2, 2)), labels, wrong)
+        with pytest.raises(l2x.errors.InputError, match="at least two different"):
+            select_digits(np.zeros((5, 2, 2)), labels, wrong)
 
 
 def test_small_digits() -> None:
@@ -51,7 +50,7 @@ def test_mnist_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fetched for real, into the user's cache; skipped only where no source can be reached."""
     try:
         train, test = mnist(progress=False), mnist(split="test", progress=False)
-    except l2x.DataError as error:
+    except l2x.errors.DataError as error:
         pytest.skip(f"MNIST is neither cached nor to be had here: {error}")
     assert (len(train), len(test)) == (11_982, 1_984)
     assert train.X.shape[1:] == (28, 28)
@@ -59,8 +58,8 @@ def test_mnist_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = data_folder() / "mnist"
     monkeypatch.setenv("L2X_DATA", str(tmp_path))
     monkeypatch.setattr(module, "MNIST", replace(module.MNIST, sources=[]))
-    with pytest.raises(l2x.DataError, match="is not in"):
+    with pytest.raises(l2x.errors.DataError, match="is not in"):
         mnist(progress=False)
     assert len(mnist(None, split="test", folder=home, progress=False)) == 10_000
-    with pytest.raises(l2x.InputError, match="split is 'dev'"):
+    with pytest.raises(l2x.errors.InputError, match="split is 'dev'"):
         mnist(split="dev")

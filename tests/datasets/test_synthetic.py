@@ -1,12 +1,14 @@
-"""The synthetic sets are the formulas of the paper and of its authors' code."""
+"""The synthetic sets follow their formulas, and only the truly relevant features matter."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
 import l2x
-from l2x.datasets import SETS, synthetic
+from l2x.datasets import INVASE_SETS, SETS, invase, synthetic
 
 VARIANTS = ("paper", "code")
 
@@ -25,7 +27,7 @@ def test_shape_and_probabilities(name: str, variant: str) -> None:
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_only_the_true_features_matter(name: str, variant: str) -> None:
-    """Replacing every other feature (the switch's side kept) leaves P(y|x) as it was."""
+    """Replacing every other feature (on the same side of the switch) leaves P(y|x) as it was."""
     data = synthetic(name, 300, variant=variant)
     other = np.where(data.truth, data.X, np.random.default_rng(9).normal(size=data.X.shape))
     assert np.allclose(data.model(data.X), data.model(other))
@@ -62,9 +64,9 @@ def test_seed_decides() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(l2x.InputError, match="no synthetic set 'moons'"):
+    with pytest.raises(l2x.errors.InputError, match="no set 'moons'"):
         synthetic("moons", 10)
-    with pytest.raises(l2x.InputError, match="'paper' or 'code'"):
+    with pytest.raises(l2x.errors.InputError, match="'paper' or 'code'"):
         synthetic("xor", 10, variant="book")
 
 
@@ -76,3 +78,47 @@ def test_the_conditional_model_is_the_truth_where_everything_is_shown() -> None:
     assert np.allclose(exact.log_q(data.X, everything, certain), np.log(data.model(data.X)[:, 1]))
     nothing = exact.log_q(data.X, ~everything, certain)
     assert np.allclose(nothing, nothing[0])
+
+
+@pytest.mark.parametrize("d", [11, 100])
+@pytest.mark.parametrize("variant", ["code", "paper"])
+@pytest.mark.parametrize("name", INVASE_SETS)
+def test_other_features_change_nothing(name: Any, variant: Any, d: int) -> None:
+    data = invase(name, 200, d=d, variant=variant, seed=1)
+    assert data.X.shape == data.truth.shape == (200, d)
+    noise = np.random.default_rng(0).standard_normal(data.X.shape)
+    same = data.model(np.where(data.truth, data.X, noise))
+    assert np.allclose(same, data.model(data.X))
+    # and every relevant one does
+    for i in np.flatnonzero(data.truth.any(axis=0)):
+        moved = data.X.copy()
+        moved[:, i] += 1.3
+        assert not np.allclose(data.model(moved), data.model(data.X))
+
+
+def test_sizes_labels_and_seeds() -> None:
+    assert {name: invase(name, 10).k for name in INVASE_SETS} == {
+        "syn1": 2, "syn2": 4, "syn3": 4, "syn4": 4, "syn5": 4, "syn6": 5,
+    }  # fmt: skip
+    data = invase("syn2", 20_000, seed=0)
+    assert data.y.mean() == pytest.approx(data.model(data.X)[:, 1].mean(), abs=0.02)
+    # P(y = 1) = 1 / (1 + exp(l)): large squares speak for class 0
+    assert data.model(np.full((1, 11), 3.0))[0, 1] < 0.01
+    assert (data.X[:5] != invase("syn4", 5, seed=2).X).any()
+
+
+def test_both_formulas() -> None:
+    X = np.zeros((1, 11))
+    X[0, 6:10] = 0.5, -2.0, 0.25, 1.0
+    code, paper = (invase("syn3", 1, variant=v).model.logit(X)[0] for v in ("code", "paper"))
+    assert code == pytest.approx(-10 * np.sin(0.1) + 2 + 0.25 + np.exp(-1) - 2.4)
+    assert paper == pytest.approx(-10 * np.sin(1) + 4 + 0.25 + np.exp(-1))
+
+
+def test_errors() -> None:
+    with pytest.raises(l2x.errors.InputError, match="no set 'syn7'"):
+        invase("syn7", 5)  # type: ignore[arg-type]
+    with pytest.raises(l2x.errors.InputError, match="variant is 'both'"):
+        invase("syn1", 5, variant="both")  # type: ignore[arg-type]
+    with pytest.raises(l2x.errors.InputError, match="use 11 features"):
+        invase("syn1", 5, d=10)

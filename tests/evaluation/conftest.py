@@ -1,4 +1,4 @@
-"""One easy problem for all tests of evaluation: `one_column`, its judge, and an explainer's report card."""
+"""One easy problem for all tests of evaluation: `one_column`, its evaluator, and an explainer's report."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.evaluation import ConditionalModel, FittedQ, ReportCard, fit_judge, random_model
+from l2x.evaluation import ConditionalModel, FittedSurrogate, Reference, Report, fit_evaluator, random_model
 from l2x.learning._training import Phase
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Rows for explainers, for the judge, and to measure on: (600, 5), (3000, 5), (1000, 5)."""
+    """Rows for explainers, for the evaluator, and to measure on: (600, 5), (3000, 5), (1000, 5)."""
 
     fit: np.ndarray
-    judge: np.ndarray
+    evaluator: np.ndarray
     test: np.ndarray
 
 
@@ -30,7 +30,7 @@ def tables() -> Tables:
 
 @pytest.fixture(scope="session")
 def plan() -> l2x.TrainingPlan:
-    """Enough for a judge that knows its column."""
+    """Enough for an evaluator that knows its column."""
     return l2x.TrainingPlan(
         value=Phase(400, 5e-3, batch_size=200, averaging=0.9),
         selector=Phase(150, 1e-2, batch_size=200, averaging=0.9),
@@ -46,24 +46,28 @@ def short() -> l2x.TrainingPlan:
 
 
 @pytest.fixture(scope="session")
-def judge(tables: Tables, plan: l2x.TrainingPlan) -> FittedQ:
+def evaluator(tables: Tables, plan: l2x.TrainingPlan) -> FittedSurrogate:
     """Of `one_column`, for one feature."""
-    return fit_judge(one_column, tables.judge, 1, training=plan)
+    return fit_evaluator(one_column, tables.evaluator, 1, training=plan)
 
 
 @pytest.fixture(scope="session")
-def card(judge: FittedQ, fitted: l2x.Explainer, tables: Tables, plan: l2x.TrainingPlan) -> ReportCard:
-    """Of an explainer of `one_column`, with all that a card can have."""
+def found(
+    evaluator: FittedSurrogate, fitted: l2x.Explainer, tables: Tables, plan: l2x.TrainingPlan
+) -> Report:
+    """Of an explainer of `one_column`, with all parts that a report can have."""
     other = l2x.Explainer(one_column, 1, training=plan, seed=5).fit(tables.fit)
     lost = l2x.Explainer(random_model(one_column, tables.fit), 1, training=plan).fit(tables.fit)
-    return l2x.report_card(
+    return l2x.report(
         [fitted, other],
         one_column,
-        tables.judge,
+        tables.evaluator,
         tables.test,
-        truth=np.tile(np.arange(5) == 1, (1000, 1)),
-        judge=judge,
-        randomised=lost,
+        reference=Reference(
+            truth=np.tile(np.arange(5) == 1, (1000, 1)),
+            exact=ConditionalModel(one_column, tables.evaluator[:50]),
+            randomised=lost,
+        ),
+        evaluator=evaluator,
         training=plan,
-        exact=ConditionalModel(one_column, tables.judge[:50]),
     )

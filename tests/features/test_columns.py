@@ -1,4 +1,4 @@
-"""The column view: frames of three libraries, order by name, removal, and errors that name the culprit."""
+"""Columns of tables: names, scaling, masking, categories."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 from toy_models import one_column
 
 import l2x
 from l2x.features import ColumnGroups, Columns
-from l2x.features._kinds import jitter
-from l2x.features._masking import removals
+from l2x.features._table_input import LIMIT, Scaling
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [10, 20, 30], "c": [5.0, 5.0, 5.0]}, index=[7, 8, 9])
 FRAMES = [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME, preserve_index=False)]
@@ -35,16 +37,16 @@ def test_frames(frame: object) -> None:
     taken = view.take(frame, np.array([2, 0]))
     assert type(taken) is type(frame)
     assert len(taken) == 2
-    removed = view.for_model(frame, np.array([[True, False, False]] * 3))
-    assert type(removed) is type(frame)
-    assert pd.DataFrame(np.asarray(removed)).iloc[:, 1].tolist() == [20, 20, 20]
+    masked = view.for_model(frame, np.array([[True, False, False]] * 3))
+    assert type(masked) is type(frame)
+    assert pd.DataFrame(np.asarray(masked)).iloc[:, 1].tolist() == [20, 20, 20]
 
 
 def test_columns_are_matched_by_name() -> None:
     view = Columns().fit(FRAME)
     shuffled = FRAME[["c", "a", "b"]]
     assert torch.equal(view.encode(view.check(shuffled)), view.encode(view.check(FRAME)))
-    with pytest.raises(l2x.InputError, match=r"missing: b; not expected: z"):
+    with pytest.raises(l2x.errors.InputError, match=r"missing: b; not expected: z"):
         view.check(FRAME.rename(columns={"b": "z"}))
 
 
@@ -52,7 +54,7 @@ def test_arrays() -> None:
     view = Columns(names=["u", "v"]).fit([[1, 2], [3, 4]])
     assert view.names_ == ["u", "v"]
     with pytest.raises(
-        l2x.InputError, match="X has 3 features, but Columns is expecting 2 features as input: u, v"
+        l2x.errors.InputError, match="X has 3 features, but Columns is expecting 2 features as input: u, v"
     ):
         view.check(np.zeros((2, 3)))
 
@@ -69,7 +71,7 @@ def test_arrays() -> None:
         (pd.Series([1.0, 2.0]), "got Series|Expected a table"),
         (np.array([[1.0, np.nan]]), "Row 0, column 'x1' is nan"),
         (np.array([[1.0, 2.0], [np.inf, 1.0]]), "Row 1, column 'x0' is inf"),
-        (pd.DataFrame({"a": [f"id {i}" for i in range(200)]}), "Column 'a' is another category in each"),
+        (pd.DataFrame({"a": [f"id {i}" for i in range(200)]}), "Column 'a' .* each of the 200 rows"),
         (pd.DataFrame({"a": pd.to_datetime(["2024-01-01"])}), "Column 'a' is Datetime.*numbers and categ"),
         (pd.DataFrame({"a": [date(2024, 1, 1)]}), "Column 'a' is date32.*numbers or text, or drop it"),
         (pd.DataFrame({"a": [Decimal(1)]}), "Column 'a' is decimal128"),
@@ -83,14 +85,14 @@ def test_arrays() -> None:
     ],
 )
 def test_bad_tables(X: object, message: str) -> None:
-    with pytest.raises(l2x.InputError, match=message):
+    with pytest.raises(l2x.errors.InputError, match=message):
         Columns().fit(X)
 
 
 def test_what_is_nothing_like_the_categories_of_training_is_refused_by_name() -> None:
     view = Columns().fit(pd.DataFrame({"c": ["a", "b"]}))
     for cells in ([[1], [2]], [b"a", b"\xff"]):
-        with pytest.raises(l2x.InputError, match=r"Column 'c' is (list|binary).*had categories there"):
+        with pytest.raises(l2x.errors.InputError, match=r"Column 'c' is (list|binary).*had categories there"):
             view.encode(pa.table({"c": cells}))
 
 
@@ -98,9 +100,9 @@ def test_decimals_of_an_arrow_table_are_numbers() -> None:
     table = pa.table({"d": pa.array([1, 2, 5, 6]).cast(pa.decimal128(21, 2))})
     view = Columns().fit(table)
     assert not view.levels_
-    removed = view.for_model(table, np.zeros((4, 1), dtype=bool))
-    assert removed.schema == table.schema
-    assert removed["d"].to_pylist() == [Decimal("3.50")] * 4
+    masked = view.for_model(table, np.zeros((4, 1), dtype=bool))
+    assert masked.schema == table.schema
+    assert masked["d"].to_pylist() == [Decimal("3.50")] * 4
 
 
 @pytest.mark.parametrize("names", [[0, 1, 2], [2, 0, 1]])
@@ -118,28 +120,30 @@ def test_names_may_be_integers(names: list[int]) -> None:
         assert torch.equal(
             fitted.encode(fitted.check(X.rename(columns=str)[["0", "1", "2"]])), fitted.encode(X)
         )
-    with pytest.raises(l2x.InputError, match="categorical names the column 7; the table's columns are"):
+    with pytest.raises(
+        l2x.errors.InputError, match="categorical names the column 7; the table's columns are"
+    ):
         Columns(categorical=[7]).fit(X)
-    with pytest.raises(l2x.InputError, match="missing: 2"):
+    with pytest.raises(l2x.errors.InputError, match="missing: 2"):
         view.check(X[[0, 1]])
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(l2x.InputError, match="removal is 'median'"):
-        Columns(removal="median").fit(np.ones((2, 2)))
-    with pytest.raises(l2x.InputError, match="1 names were given for a table of 2"):
+    with pytest.raises(l2x.errors.InputError, match="masking is 'median'"):
+        Columns(masking="median").fit(np.ones((2, 2)))
+    with pytest.raises(l2x.errors.InputError, match="1 names were given for a table of 2"):
         Columns(names=["a"]).fit(np.ones((2, 2)))
 
 
-def test_removal_keeps_what_is_selected() -> None:
+def test_masking_keeps_what_is_selected() -> None:
     X = np.random.default_rng(0).normal(5, 2, size=(50, 4))
     mask = np.random.default_rng(1).random((50, 4)) < 0.5
-    for removal in ("mean", "zero", "resample"):
-        view = Columns(removal=removal).fit(X)
-        removed = view.for_model(X, mask)
-        assert np.array_equal(removed[mask], X[mask])
-        if removal == "resample":
-            assert np.isin(removed[~mask], X).all()
+    for masking in ("mean", "zero", "resample"):
+        view = Columns(masking=masking).fit(X)
+        masked = view.for_model(X, mask)
+        assert np.array_equal(masked[mask], X[mask])
+        if masking == "resample":
+            assert np.isin(masked[~mask], X).all()
 
 
 def test_large_offsets_keep_their_precision() -> None:
@@ -149,26 +153,26 @@ def test_large_offsets_keep_their_precision() -> None:
     assert len(x.unique()) == 10
 
 
-def test_another_removal_of_the_same_view() -> None:
-    view = l2x.Columns(removal="mean").fit(np.array([[1.0, 2.0], [3.0, 6.0]]))
+def test_another_masking_of_the_same_view() -> None:
+    view = l2x.Columns(masking="mean").fit(np.array([[1.0, 2.0], [3.0, 6.0]]))
     nothing = np.zeros((1, 2), dtype=bool)
-    assert removals(view)["zero"].for_model(np.ones((1, 2)), nothing).tolist() == [[0, 0]]
+    assert view.maskings()["zero"].for_model(np.ones((1, 2)), nothing).tolist() == [[0, 0]]
     assert view.for_model(np.ones((1, 2)), nothing).tolist() == [[2, 4]]  # as it was
 
 
 def test_noise_is_small_and_seeded() -> None:
     X = np.random.default_rng(0).normal(size=(500, 2)) * [1, 100]
     view = l2x.Columns().fit(X)
-    moved = jitter(view, X, np.random.default_rng(1)) - X
+    moved = view.jitter(X, np.random.default_rng(1)) - X
     assert moved.std(axis=0) == pytest.approx(0.05 * X.std(axis=0), rel=0.1)
-    assert (moved == jitter(view, X, np.random.default_rng(1)) - X).all()
+    assert (moved == view.jitter(X, np.random.default_rng(1)) - X).all()
 
 
 def test_noise_for_frames_with_integer_names() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)))
     frame[2] = np.where(frame[2] > 0, "yes", "no")
     view = Columns().fit(frame)
-    noisy = jitter(view, frame, np.random.default_rng(0))
+    noisy = view.jitter(frame, np.random.default_rng(0))
     assert list(noisy.columns) == [0, 1, 2]
     assert noisy[2].tolist() == frame[2].tolist()
     assert 0 < np.abs(noisy[0] - frame[0]).max() < 1
@@ -202,10 +206,10 @@ def test_a_column_of_gaps_only_is_never_selected(
         return one_column(X[["a", "b"]].to_numpy())
 
     fitted = l2x.Explainer(model, k=3, training=tiny.with_steps(value=5, selector=5)).fit(frame)
-    assert fitted.check_.sentence == "not checked: every feature is selected"
+    assert not fitted.check_.checked  # every feature is selected
     for explainer in (fitted, l2x.load(fitted.save(tmp_path / "a.l2x"))):
         assert (explainer.explain(frame).mask.sum(axis=0)[3:] == 0).all()
-        filled = frame.assign(d=1.0)  # nobody knows what a value there means
+        filled = frame.assign(d=1.0)  # values there have no meaning yet
         assert "d" not in {name for names in explainer.explain(filled).names for name in names}
         assert (explainer.explain(frame, k=5).mask.sum(axis=1) == 3).all()
 
@@ -216,7 +220,7 @@ def test_a_group_of_gaps_only_is_never_selected() -> None:
     assert x.selectable(x.encode(frame)).tolist() == [[True, False]] * 2
     mixed = l2x.ColumnGroups({"g": ["a", "c"]}).fit(frame)
     assert mixed.selectable(mixed.encode(frame)).tolist() == [[True, False]] * 2
-    with pytest.raises(l2x.InputError, match="Every cell of the table is missing"):
+    with pytest.raises(l2x.errors.InputError, match="Every cell of the table is missing"):
         l2x.Columns().fit(frame[["b", "c"]])
 
 
@@ -240,3 +244,67 @@ def test_arrays_of_every_type_and_layout_are_read_alike() -> None:
 def test_large_numbers_whose_sum_is_infinite_are_finite() -> None:
     table = np.full((8, 2), 1e308)
     assert l2x.Columns().fit(np.eye(2)).encode(table).tolist() == [[10.0, 10.0]] * 8
+
+
+NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+def scaling_of(matrix: np.ndarray, categorical: tuple[int, ...] = ()) -> Scaling:
+    return Scaling.of(matrix, matrix, categorical=categorical)
+
+
+def standard_of(scaling: Scaling, matrix: np.ndarray) -> np.ndarray:
+    return scaling.standard(torch.from_numpy(matrix)).numpy()
+
+
+def test_ordinary_columns_are_standardised() -> None:
+    matrix = np.random.default_rng(0).normal([5, -3], [2, 100], size=(2000, 2))
+    standard = standard_of(scaling_of(matrix), matrix)
+    assert np.allclose(standard.mean(axis=0), 0)
+    assert np.allclose(standard.std(axis=0), 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(matrix=arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=NUMBERS))
+def test_whatever_the_column_the_result_is_finite_and_limited(matrix: np.ndarray) -> None:
+    standard = standard_of(scaling_of(matrix), matrix)
+    assert np.isfinite(standard).all()
+    assert np.abs(standard).max() <= LIMIT
+
+
+def test_a_constant_column_is_centred_and_not_scaled() -> None:
+    matrix = np.full((50, 1), 1e9)
+    scaling = scaling_of(matrix)
+    assert scaling.scale.tolist() == [1.0]
+    assert not standard_of(scaling, matrix).any()
+
+
+def test_a_few_outliers_do_not_flatten_a_column() -> None:
+    column = np.random.default_rng(0).normal(size=(1000, 1))
+    column[:3] = 1e6
+    scaling = scaling_of(column)
+    assert scaling.scale[0] == pytest.approx(1, abs=0.1)
+    assert abs(scaling.centre[0]) < 0.1
+    assert scaling.mean[0] == pytest.approx(column.mean())  # masking still uses the mean
+    assert np.ptp(standard_of(scaling, column)[3:]) > 4
+    assert standard_of(scaling, column)[0] == LIMIT
+
+
+def test_missing_cells_do_not_count() -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.normal([5, 0, 0], 2, size=(1000, 3))
+    matrix[rng.random(1000) < 0.3, 0] = np.nan
+    matrix[:, 2] = np.nan
+    scaling = scaling_of(matrix)
+    held = matrix[~np.isnan(matrix[:, 0]), 0]
+    assert scaling.mean[0] == pytest.approx(held.mean())
+    assert scaling.scale[0] == pytest.approx(held.std())
+    assert (scaling.mean[2], scaling.scale[2]) == (0.0, 1.0)  # a column of gaps only
+    assert np.array_equal(np.isnan(standard_of(scaling, matrix)), np.isnan(matrix))
+
+
+def test_codes_of_categories_stay_as_they_are() -> None:
+    matrix = np.array([[0.0, 10.0], [3.0, 20.0], [1.0, 30.0]])
+    scaling = scaling_of(matrix, categorical=(0,))
+    assert scaling.mean[0] == 0.0  # the most frequent category
+    assert standard_of(scaling, matrix)[:, 0].tolist() == [0.0, 3.0, 1.0]

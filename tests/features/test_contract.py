@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,12 +22,9 @@ from torch import nn
 
 import l2x
 from l2x import baselines
-from l2x.baselines._gradients import module_input
-from l2x.features._kinds import jitter
-from l2x.features._masking import removals
+from l2x.baselines._white_box import module_input
 from l2x.features._view import View
 from l2x.learning._training import Phase
-from l2x.learning.networks import networks_of
 
 ROOT = Path(__file__).parents[2]
 PLAN = l2x.TrainingPlan(
@@ -37,8 +33,6 @@ PLAN = l2x.TrainingPlan(
     evaluations=2,
     progress=False,
 )
-# Public members of View; scikit-learn's own are not counted.
-MOST_MEMBERS = 14
 
 
 def _new_view() -> Any:
@@ -114,139 +108,147 @@ def case(request: pytest.FixtureRequest) -> Case:
     return Case(made.view.fit(made.X), made.X, made.numeric)
 
 
-def half(view: View, n: int) -> np.ndarray:
-    """A mask (n, d) with some features of each row."""
-    mask = np.random.default_rng(1).random((n, view.d)) < 0.5
-    mask[:, 0] = True
-    return mask
+def test_the_contract(case: Case) -> None:
+    before = vars(case.view).copy()
+    l2x.testing.check_view(case.view, case.X)
+    assert vars(case.view) == before
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, pd.DataFrame):
-        return one.reset_index(drop=True).equals(other.reset_index(drop=True))
-    if isinstance(one, torch.Tensor):
-        return bool(torch.equal(one, other))
-    return one == other if isinstance(one, list) else bool(np.array_equal(one, other))
+@pytest.fixture
+def seconds(tmp_path: Path) -> tuple[l2x.Explainer, np.ndarray, Path]:
+    """An explainer with the view of the example, its inputs, and its file."""
+    X = RNG.normal(size=(60, 20))
+    explainer = l2x.Explainer(model, 2, features=_new_view(), training=PLAN).fit(X)
+    return explainer, X, explainer.save(tmp_path / "seconds.l2x")
 
 
-def test_a_view_has_few_members() -> None:
-    members = [name for name in vars(View) if not name.startswith("_")]
-    assert len(members) <= MOST_MEMBERS, members
+def test_a_new_view_is_served(seconds: tuple[l2x.Explainer, np.ndarray, Path]) -> None:
+    pytest.importorskip("fastapi")
+    from starlette.testclient import TestClient
+
+    from l2x.apps.serve import create_app
+
+    explainer, X, file = seconds
+    with TestClient(create_app([file], {})) as client:
+        reply = client.post("/v1/explainers/seconds/explain", json={"rows": X[:3].tolist()})
+        refused = client.post("/v1/explainers/seconds/explain", json={"rows": [[1.0, 2.0]]})
+        assert client.get("/").status_code == 200
+    assert reply.status_code == 200, reply.text
+    names = [[feature["name"] for feature in row["features"]] for row in reply.json()["rows"]]
+    assert names == [list(row) for row in explainer.explain(X[:3]).names]
+    assert refused.status_code == 422
 
 
-def test_nobody_looks_inside_a_view() -> None:
-    """isinstance(…, Columns | Patches | …) stands only in features/ and in display/."""
+def test_a_new_view_is_exported(seconds: tuple[l2x.Explainer, np.ndarray, Path], tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    explainer, X, _ = seconds
+    assert explainer.export_onnx(tmp_path / "seconds.onnx", X).exists()  # which compares the selections
+
+
+def test_a_new_view_is_streamed(seconds: tuple[l2x.Explainer, np.ndarray, Path], tmp_path: Path) -> None:
+    from l2x.export import BatchExplainer, explain_table, match_columns
+    from l2x.files import Table
+
+    explainer, X, _ = seconds
+    frame = pd.DataFrame(X).rename(columns=str).assign(id=range(60))
+    frame.to_csv(tmp_path / "signals.csv", index=False)
+    table = Table(tmp_path / "signals.csv")
+    columns, ignored = match_columns(explainer, table, copy=["id"])
+    assert (len(columns), ignored) == (20, [])
+    explain_table(BatchExplainer(explainer, columns, copy=["id"]), table, tmp_path / "out.csv")
+    written = pd.read_csv(tmp_path / "out.csv")
+    assert written["id"].tolist() == list(range(60))
+    assert written["feature_1"].tolist() == [names[0] for names in explainer.explain(X).names]
+
+
+def test_a_new_view_is_studied(seconds: tuple[l2x.Explainer, np.ndarray, Path], tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    from l2x.apps import study
+
+    explainer, X, _ = seconds
+    settings = study.Settings(items=4, raters=1, per_rater=4, practice=1, checks=0)
+    with study.new(tmp_path / "s.study", explainer, X, settings, against=["random"], evaluator=False) as made:
+        assert made.settings.items == 4
+
+
+def test_a_new_view_is_drawn_and_reported(
+    seconds: tuple[l2x.Explainer, np.ndarray, Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    explainer, X, _ = seconds
+    explanation = explainer.explain(X)
+    explanation[:3].plot(tmp_path / "seconds.png")
+    assert (tmp_path / "seconds.png").exists()
+    assert "second" in explanation[:3].to_html()
+    assert l2x.report(explainer, model, X[:30], X[30:], training=PLAN, brief=True).to_dict()
+
+
+def test_a_new_view_has_few_methods_to_define() -> None:
+    assert View.__abstractmethods__ == {"fit", "check", "encode", "for_model", "state", "restore"}
+
+
+def test_made_up_inputs_vary_and_can_be_explained(case: Case) -> None:
+    view = case.view
+    X = view.check(view.sample(40, np.random.default_rng(3)))
+    assert len(np.unique(view.encode(X).nan_to_num().flatten(1).numpy(), axis=0)) > 20
+    assert model(view.for_model(X)).shape == (40, 2)
+
+
+def test_made_up_rows_hold_every_kind_of_cell() -> None:
+    frame = FRAME.assign(
+        member=FRAME["age"] > 0, wave=pd.Categorical([1, 2] * 30), empty=np.nan, branch=[7, 8] * 30
+    )
+    view = l2x.Columns(categorical=["branch"]).fit(frame)
+    X = view.sample(400, np.random.default_rng(0))
+    assert X.columns.tolist() == frame.columns.tolist()
+    assert set(view.unseen(view.encode(view.check(X)))) == {"town", "wave", "branch"}
+    assert X["income"].isna().any()
+    assert not X["age"].isna().any()
+    codes = l2x.Columns(categorical=[1]).fit(np.array([[0.5, 3], [1.5, 4]] * 5))
+    assert set(codes.sample(400, np.random.default_rng(0))[:, 1]) == {3, 4, 5}
+
+
+def test_only_a_few_rooms_look_inside_a_view() -> None:
+    """isinstance(…, Columns | …) stands only in features/, and where kinds have renderers and files."""
     views = {"View", "Columns", "ColumnGroups", "Patches", "TextView", "Words", "Sentences"}
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):
-        if path.parts[-2] in ("features", "display"):
+        if path.parts[-2] in ("features", "display", "export"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
                 names = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
-                # The artifact asks whether a thing is a view at all, which says nothing about its kind.
+                # The artifact checks that a thing is a view, whatever its kind.
                 if names & (views - {"View"}):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not found
 
 
-def test_check_gives_what_check_takes(case: Case) -> None:
-    X = case.view.check(case.X)
-    assert len(X) == len(case.X)
-    assert torch.equal(case.view.encode(case.view.check(X)).nan_to_num(), case.view.encode(X).nan_to_num())
-    assert len(case.view.names_) == case.view.d >= 2
-
-
-@pytest.mark.parametrize("rows", [slice(3, 8), np.array([5, 1, 1])], ids=["slice", "indices"])
-def test_taking_rows_and_encoding_commute(case: Case, rows: Any) -> None:
-    X = case.view.check(case.X)
-    some = case.view.encode(case.view.take(X, rows))
-    assert torch.equal(some.nan_to_num(), case.view.encode(X)[rows].nan_to_num())
-
-
-def test_networks_fit_the_encoding(case: Case) -> None:
-    x, mask = case.view.encode(case.view.check(case.X)), torch.ones(len(case.X), case.view.d)
-    networks = networks_of(case.view, 3)
-    assert networks.selector()(x).shape == (60, case.view.d)
-    for sees_mask in (True, False):
-        predictor = networks.predictor(sees_mask=sees_mask)
-        assert predictor(case.view.mask(x, mask), mask).shape == (60, 3)
-
-
-def test_with_nothing_selected_all_inputs_look_alike(case: Case) -> None:
-    x, nothing = case.view.encode(case.view.check(case.X)), torch.zeros(len(case.X), case.view.d)
-    said = networks_of(case.view, 2).predictor().eval()(case.view.mask(x, nothing), nothing)
-    assert torch.allclose(said, said[:1].expand_as(said), atol=1e-6)
-
-
-def test_what_is_not_selected_has_no_influence(case: Case) -> None:
-    """Other values of the features outside the mask do not change what a predictor says."""
-    view, X = case.view, case.view.check(case.X)
-    x = view.encode(X)
-    mask = torch.from_numpy(half(view, len(x))).float()
-    predictor = networks_of(view, 2).predictor().eval()
-    removed = view.for_model(X, half(view, len(x)))
-    if not isinstance(removed, np.ndarray):
-        pytest.skip("what the black box reads of it is not encoded again")
-    again = view.encode(view.check(removed))
-    assert torch.allclose(
-        predictor(view.mask(x, mask), mask), predictor(view.mask(again, mask), mask), atol=1e-4
-    )
-
-
-def test_every_removal_keeps_what_is_selected(case: Case) -> None:
-    """The black box reads whole inputs, and those of which everything is selected, alike."""
-    view, X = case.view, case.view.check(case.X)
-    whole = model(view.for_model(X))
-    assert whole.shape == (60, 2)
-    everything, nothing = np.ones((60, view.d), dtype=bool), np.zeros((60, view.d), dtype=bool)
-    ways = removals(view)
+def test_the_maskings_of_a_view(case: Case) -> None:
+    view, ways = case.view, case.view.maskings()
+    X, nothing = view.check(case.X), np.zeros((60, view.d), dtype=bool)
     for way, other in ways.items():
-        assert np.allclose(model(other.for_model(X, everything)), whole), way
         assert model(other.for_model(X, nothing, rng=np.random.default_rng(0))).shape == (60, 2), way
-        assert other.names_ == view.names_, way
-    if hasattr(view, "removal"):
-        assert next(iter(ways)) == view.removal
+    if hasattr(view, "masking"):
+        assert next(iter(ways)) == view.masking
         assert (len(ways) == 1) == (getattr(view, "reads", "") == "ids")
 
 
-def test_groups_have_all_removals_of_columns() -> None:
+def test_groups_have_all_maskings_of_columns() -> None:
     view = l2x.ColumnGroups({"pair": [0, 2]}).fit(TABLE)
-    assert set(removals(view)) == {"mean", "zero", "resample"}
+    assert set(view.maskings()) == {"mean", "zero", "resample"}
     nothing = np.zeros((60, view.d), dtype=bool)
-    assert not removals(view)["zero"].for_model(TABLE, nothing).any()
+    assert not view.maskings()["zero"].for_model(TABLE, nothing).any()
 
 
-def test_state_and_restore(case: Case) -> None:
-    learned, arrays = case.view.state()
-    restored = clone(case.view).restore(json.loads(json.dumps(learned)), arrays)
-    X = case.view.check(case.X)
-    assert restored.names_ == case.view.names_
-    assert torch.equal(restored.encode(restored.check(case.X)).nan_to_num(), case.view.encode(X).nan_to_num())
-    mask = half(case.view, len(X))
-    assert same(restored.for_model(restored.check(case.X), mask), case.view.for_model(X, mask))
-
-
-def test_units_sum_what_the_module_reads(case: Case) -> None:
-    if not case.numeric:
-        pytest.skip("of categories and ids, gradients are taken elsewhere")
-    parts = torch.rand_like(module_input(case.view, case.view.check(case.X)))
-    assert case.view.units(parts).shape == (60, case.view.d)
-    assert case.view.units(parts).sum().item() == pytest.approx(parts.sum().item(), rel=1e-4)
-    with pytest.raises((l2x.InputError, RuntimeError)):
+def test_attributions_of_another_shape_are_refused(case: Case) -> None:
+    with pytest.raises((l2x.errors.InputError, RuntimeError)):
         case.view.units(torch.zeros(2, 99, 3))
-
-
-def test_noise_gives_inputs_of_the_same_kind(case: Case) -> None:
-    X = case.view.check(case.X)
-    noisy = jitter(case.view, X, np.random.default_rng(0))
-    if noisy is not None:
-        assert case.view.encode(case.view.check(noisy)).shape == case.view.encode(X).shape
 
 
 @pytest.mark.parametrize("value", ["surrogate", "model", "joint"])
 def test_explain_save_and_load(case: Case, value: str, tmp_path: Path) -> None:
-    explainer = l2x.Explainer(model, 1, features=clone(case.view), value=value, training=PLAN).fit(case.X)
+    explainer = l2x.Explainer(model, 1, features=clone(case.view), objective=value, training=PLAN).fit(case.X)
     explanation = explainer.explain(case.X)
     assert explanation.scores.shape == (60, case.view.d)
     assert explanation[3].names == [explanation.names[3]]
@@ -259,12 +261,12 @@ def test_explain_save_and_load(case: Case, value: str, tmp_path: Path) -> None:
 def methods(case: Case) -> dict[str, Any]:
     """Every baseline, on this view."""
     view = case.view
-    judge = l2x.Explainer(model, 1, features=clone(view), training=PLAN).fit(case.X).q_
+    evaluator = l2x.Explainer(model, 1, features=clone(view), training=PLAN).fit(case.X).surrogate_
     found: dict[str, Any] = {
         "random": baselines.RandomK(features=view),
-        "global": baselines.GlobalTopK(judge, features=view, rows=20).fit(case.X, 1),
-        "position": baselines.ByPosition(model, features=view),
-        "prediction": baselines.ByPrediction(judge, features=view),
+        "global": baselines.GlobalTopK(evaluator, features=view, rows=20).fit(case.X, 1),
+        "position": baselines.PositionLeak(model, features=view),
+        "prediction": baselines.PredictionLeak(evaluator, features=view),
         "search": baselines.GreedySearch(model, features=view, progress=False),
         "lime": baselines.Lime(model, features=view, samples=50, progress=False),
         "shap": baselines.KernelShap(model, features=view, samples=30, background_rows=5, progress=False),
@@ -297,7 +299,7 @@ def test_every_baseline_explains_it(case: Case) -> None:
 def test_distances_are_refused_where_they_mean_nothing(case: Case) -> None:
     if case.numeric:
         return
-    with pytest.raises(l2x.InputError, match="distances between numbers"):
+    with pytest.raises(l2x.errors.InputError, match="distances between numbers"):
         baselines.Parzen(model, features=case.view).fit(case.X)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import l2x
-from l2x.features._texts import PAD, TAG, UNKNOWN
+from l2x.features._vocabulary import PAD, TAG, UNKNOWN
 
 TEXTS = ["A good film. Mr. Bean is in it!<br /><br />Go.", "Bad?  \n Yes", "..."]
 VIEW = l2x.Sentences(length=4, words=3).fit(TEXTS)
@@ -56,15 +56,15 @@ def test_what_is_not_there_is_never_selected() -> None:
     assert set(explanation.names[1]) == {"Bad?", "Yes"}
 
 
-def test_removal() -> None:
+def test_masking() -> None:
     mask = np.array([[False, True, True, False]])
     assert VIEW.for_model(TEXTS[:1], mask) == ["Mr. Bean is in it! Go."]
-    replacing = l2x.Sentences(length=4, words=3, removal="replace").fit(TEXTS)
+    replacing = l2x.Sentences(length=4, words=3, masking="replace").fit(TEXTS)
     assert replacing.for_model(TEXTS[:1], mask) == ["... Mr. Bean is in it! Go."]
     ids = l2x.Sentences(length=4, words=3, reads="ids").fit(TEXTS)
-    kept = ids.for_model(TEXTS[:1], mask)
-    assert (kept[0, 0] == PAD).all()
-    assert kept[0, 1:].equal(ids.ids(TEXTS[:1])[0, 1:])
+    selected = ids.for_model(TEXTS[:1], mask)
+    assert (selected[0, 0] == PAD).all()
+    assert selected[0, 1:].equal(ids.ids(TEXTS[:1])[0, 1:])
 
 
 def opinion(texts: list[str]) -> np.ndarray:
@@ -92,7 +92,9 @@ def test_the_sentence_that_decides_is_found(tmp_path: Any) -> None:
         progress=False,
     )
     view = l2x.Sentences(length=4, words=6)
-    explainer = l2x.Explainer(opinion, k=1, features=view, value="model", training=plan).fit(reviews(300, 0))
+    explainer = l2x.Explainer(opinion, k=1, features=view, objective="model", training=plan).fit(
+        reviews(300, 0)
+    )
     texts = reviews(100, 1)
     assert np.mean(["plot" in names[0] for names in explainer.explain(texts).names]) > 0.9
     loaded = l2x.load(explainer.save(tmp_path / "s.l2x"))
@@ -100,5 +102,5 @@ def test_the_sentence_that_decides_is_found(tmp_path: Any) -> None:
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(l2x.InputError, match="words is 0"):
+    with pytest.raises(l2x.errors.InputError, match="words is 0"):
         l2x.Sentences(words=0).fit(TEXTS)

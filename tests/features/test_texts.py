@@ -1,4 +1,4 @@
-"""Texts remember their tokens, and only as far as somebody asked."""
+"""Texts remember their tokens, and only those that were needed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import polars as pl
 import pytest
 
 import l2x
-from l2x.display._summary import plot_summary
-from l2x.features._masking import removals
+from l2x.display import plot_summary
 from l2x.features._texts import Texts, Tokens
 
 
 class Lengths(l2x.Words):
-    """A view whose only word is the length of the text; it remembers how many it was asked for at a time."""
+    """A view whose only word is the length of the text; it remembers the size of each batch."""
 
     def _tokens(self, texts: list[str]) -> Tokens:
-        self.asked = [*getattr(self, "asked", []), len(texts)]
+        self.tokenised = [*getattr(self, "tokenised", []), len(texts)]
         return Tokens(np.array([[len(text)] for text in texts]), np.zeros((len(texts), 1, 2), dtype=int))
 
 
@@ -31,14 +30,14 @@ def test_tokens_are_found_once() -> None:
     assert texts.tokens.ids[:, 0].tolist() == [1, 2, 3, 4]
     assert texts[[2, 0]].tokens.ids[:, 0].tolist() == [3, 1]
     assert texts[1:3].tokens.ids[:, 0].tolist() == [2, 3]
-    assert view.asked == [4]
+    assert view.tokenised == [4]
 
 
 def test_rows_of_unread_texts_are_read_alone() -> None:
     texts, view = counted()
     assert list(texts[np.array([True, False, False, True])]) == ["a", "dddd"]
     assert texts[:2].tokens.ids[:, 0].tolist() == [1, 2]
-    assert view.asked == [2]
+    assert view.tokenised == [2]
 
 
 def test_another_views_texts_are_read_again() -> None:
@@ -69,14 +68,14 @@ def test_frames_that_are_no_column_of_texts_are_refused_with_advice() -> None:
         r"got a table of 2; pass the column": pd.DataFrame(one | {"more": ["a", "b"]}),
     }
     for message, X in wrong.items():
-        with pytest.raises(l2x.InputError, match=message):
+        with pytest.raises(l2x.errors.InputError, match=message):
             l2x.Words(length=3).fit(X)
     for X in (pl.DataFrame(one), pd.DataFrame(one)["text"], pl.DataFrame(one)["text"]):
         assert l2x.Words(length=3).fit(X).check(X).texts == one["text"]
 
 
 def test_texts_without_a_word_are_refused() -> None:
-    with pytest.raises(l2x.InputError, match=r"not one word in the 2 texts, such as '\.\.\.'"):
+    with pytest.raises(l2x.errors.InputError, match=r"in the 2 texts, such as '\.\.\.'"):
         l2x.Words().fit(["...", ""])
 
 
@@ -86,10 +85,10 @@ def test_whole_numbers_of_numpy() -> None:
 
 def test_ways_of_removing() -> None:
     view = l2x.Words(length=3).fit(["good film here"])
-    assert list(removals(view)) == ["drop", "replace"]
+    assert list(view.maskings()) == ["drop", "replace"]
     mask = np.array([[False, True, False]])
-    assert removals(view)["replace"].for_model(["good film here"], mask) == ["[MASK] film [MASK]"]
-    assert list(removals(l2x.Words(length=3, reads="ids"))) == ["drop"]
+    assert view.maskings()["replace"].for_model(["good film here"], mask) == ["[MASK] film [MASK]"]
+    assert list(l2x.Words(length=3, reads="ids").maskings()) == ["drop"]
 
 
 def test_the_summary_of_texts_counts_words() -> None:

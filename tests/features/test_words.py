@@ -1,4 +1,4 @@
-"""The word view: offsets into the original text, what may be selected, removal, saving, whole pipelines."""
+"""The word view: offsets into the original text, what may be selected, masking, saving, whole pipelines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import l2x
 from l2x.display._interop import margins
-from l2x.features._texts import PAD, TAG, UNKNOWN, WORD
+from l2x.features._vocabulary import PAD, TAG, UNKNOWN, WORD
 from l2x.learning._training import Phase
 
 TEXTS = ["A good film!", "Not a <i>good</i> film,<br />don’t go", "Déjà vu in İstanbul 👨‍👩‍👧 Straße"]
@@ -74,15 +74,15 @@ def test_padding_and_unknown_words_are_never_selected() -> None:
     assert [len(row["features"]) for row in explanation.to_dict()] == [2, 0, 0, 5]
 
 
-def test_removal() -> None:
+def test_masking() -> None:
     mask = np.array([[True, False, True, False, False, False, False, False]])
     assert VIEW.for_model(["Good film, my friend"], mask) == ["Good my"]
     assert VIEW.for_model([""], mask) == [""]
-    replacing = l2x.Words(length=8, removal="replace", replacement="_").fit(TEXTS)
+    replacing = l2x.Words(length=8, masking="replace", replacement="_").fit(TEXTS)
     assert replacing.for_model(["Good film, my friend"], mask) == ["Good _ my _"]
     ids = l2x.Words(length=8, reads="ids", vocabulary=VIEW.vocabulary_).fit(TEXTS)
-    kept = ids.for_model(["Good film, a film"], mask)[0].tolist()
-    assert kept == [VIEW.vocabulary_.index("good"), PAD, VIEW.vocabulary_.index("a"), *[PAD] * 5]
+    selected = ids.for_model(["Good film, a film"], mask)[0].tolist()
+    assert selected == [VIEW.vocabulary_.index("good"), PAD, VIEW.vocabulary_.index("a"), *[PAD] * 5]
     assert ids.for_model(["film"]).shape == (1, 8)
 
 
@@ -123,7 +123,7 @@ def test_texts_of_any_kind(X: Any) -> None:
     ],
 )
 def test_what_is_no_text(X: Any, message: str) -> None:
-    with pytest.raises(l2x.InputError, match=message):
+    with pytest.raises(l2x.errors.InputError, match=message):
         VIEW.check(X)
 
 
@@ -134,14 +134,14 @@ def test_what_is_no_text(X: Any, message: str) -> None:
         ({"vocabulary": 2}, "vocabulary is 2"),
         ({"vocabulary": ["good", "bad", "film"]}, r"first two entries are '\[PAD\]'"),
         ({"reads": "bytes"}, "reads is 'bytes'"),
-        ({"removal": "blur"}, "removal is 'blur'"),
+        ({"masking": "blur"}, "masking is 'blur'"),
         ({"vocabulary": 50.0}, "vocabulary is 50.0"),
         ({"vocabulary": ["[PAD]", "[UNK]", 3]}, "list of different words"),
         ({"replacement": None}, "replacement is None"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(l2x.InputError, match=message):
+    with pytest.raises(l2x.errors.InputError, match=message):
         l2x.Words(**options).fit(TEXTS)
 
 
@@ -190,7 +190,9 @@ def explainer(pipeline: Pipeline) -> l2x.Explainer:
         progress=False,
     )
     words = l2x.Words(length=16)
-    return l2x.Explainer(pipeline, k=1, features=words, value="model", training=plan).fit(corpus(500, 0)[0])
+    return l2x.Explainer(pipeline, k=1, features=words, objective="model", training=plan).fit(
+        corpus(500, 0)[0]
+    )
 
 
 def test_a_pipeline_is_explained_from_raw_strings(pipeline: Pipeline, explainer: l2x.Explainer) -> None:
@@ -230,7 +232,7 @@ def test_what_is_not_there_has_no_score(explainer: l2x.Explainer) -> None:
 
 def test_texts_and_explanations_belong_together(explainer: l2x.Explainer, pipeline: Pipeline) -> None:
     texts, _ = corpus(5, seed=3)
-    with pytest.raises(l2x.InputError, match="X has 3 rows, the explanation has 5"):
+    with pytest.raises(l2x.errors.InputError, match="X has 3 rows, the explanation has 5"):
         l2x.evaluation.posthoc_accuracy(pipeline, texts[:3], explainer.explain(texts))
 
 
@@ -248,7 +250,9 @@ def test_stop_words_are_read_but_never_selected() -> None:
 
 @pytest.mark.parametrize("words", ["german", 5, [1, 2]])
 def test_stop_words_are_a_list_or_english(words: Any) -> None:
-    with pytest.raises(l2x.InputError, match=r"stop_words is .*; choose 'english', or give a list of words"):
+    with pytest.raises(
+        l2x.errors.InputError, match=r"stop_words is .*; choose 'english', or give a list of words"
+    ):
         l2x.Words(stop_words=words).fit(TEXTS)
 
 

@@ -1,4 +1,4 @@
-"""Unfinished results: kept over interruptions and full disks, dropped with the input, and nobody else's."""
+"""Unfinished results survive interruptions and full disks; other runs and other files are not touched."""
 
 from __future__ import annotations
 
@@ -177,9 +177,7 @@ def test_a_full_disk_keeps_what_was_written(journal: Journal) -> None:
 def test_two_runs_do_not_share_a_target(journal: Journal) -> None:
     with journal.opened() as append:
         append(numbers(0))
-        with pytest.raises(
-            InputError, match=r"Another run is at work in .*wait for it, or choose another target"
-        ):
+        with pytest.raises(InputError, match=r"Another run .*out.csv"):
             session(journal)
         assert journal.folder.exists()
 
@@ -188,6 +186,6 @@ def test_two_runs_do_not_share_a_target(journal: Journal) -> None:
 def test_only_journals_are_touched(journal: Journal, tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(InputError, match=r"out.csv.parts', .* is something else"):
+    with pytest.raises(InputError, match=r"out.csv.parts' exists"):
         session(journal)
     assert (tmp_path / name).read_text() == "mine"

@@ -1,4 +1,4 @@
-"""What the golden test trains: every view times every value, 20 steps each, from fixed seeds and inputs."""
+"""What the golden test trains: every view with every objective, 20 steps each, fixed seeds and inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import l2x
 from l2x.learning._training import Phase
 
 STEPS = 20
-VALUES = ("surrogate", "model", "joint")
+OBJECTIVES = ("surrogate", "model", "joint")
 WORDS = ["good", "bad", "film", "plot", "fine", "dull", "actor", "the", "a", "of", "night", "love"]
 WORDS += ["hate", "boring", "great", "scene"]
 
@@ -31,7 +31,7 @@ def numbers() -> np.ndarray:
 
 
 def frame() -> pd.DataFrame:
-    """Numbers, categories, and missing cells of both."""
+    """Numbers and categories, both with missing cells."""
     rng = np.random.default_rng(2)
     table = pd.DataFrame(
         {
@@ -90,7 +90,7 @@ def problems() -> dict[str, tuple[Any, Any, Any, int]]:
     return {
         "columns": (None, numbers(), of_numbers, 2),
         "regression": (None, numbers(), mean_of_numbers, 2),
-        "frame": (l2x.Columns(removal="resample"), frame(), of_frame, 2),
+        "frame": (l2x.Columns(masking="resample"), frame(), of_frame, 2),
         "groups": (l2x.ColumnGroups({"place": ["town", "owner"]}), frame(), of_frame, 2),
         "words": (l2x.Words(length=10, **words), texts(), of_texts, 3),
         "sentences": (l2x.Sentences(length=3, words=6, **words), texts(), of_texts, 1),
@@ -99,21 +99,21 @@ def problems() -> dict[str, tuple[Any, Any, Any, int]]:
 
 
 def explainers() -> Iterator[tuple[str, l2x.Explainer, Any]]:
-    """Every case, fitted, with its inputs."""
+    """Yield every case, fitted, with its inputs."""
     for name, (view, X, model, k) in problems().items():
-        for value in VALUES:
-            explainer = l2x.Explainer(model, k, features=view, value=value, training=plan(), seed=5)
-            yield f"{name}/{value}", explainer.fit(X), X
-        relaxed = l2x.ConcreteMax(temperature=0.1)
-        for recipe, letter in (("paper", False), ("paper-letter", True)):
+        for objective in OBJECTIVES:
+            explainer = l2x.Explainer(model, k, features=view, objective=objective, training=plan(), seed=5)
+            yield f"{name}/{objective}", explainer.fit(X), X
+        relaxed = l2x.samplers.ConcreteMax(temperature=0.1)
+        for recipe, as_published in (("paper", False), ("paper-letter", True)):
             paper = l2x.Explainer.paper(
-                model, k, features=view, to_the_letter=letter, training=plan(), sampler=relaxed, seed=5
+                model, k, features=view, as_published=as_published, training=plan(), sampler=relaxed, seed=5
             )
             yield f"{name}/{recipe}", paper.fit(X), X
 
 
 def outcomes() -> dict[str, np.ndarray]:
-    """Scores of 20 rows and held-out losses of every case, computed with one thread."""
+    """Return scores of 20 rows and held-out losses of every case, computed with one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -126,17 +126,17 @@ def outcomes() -> dict[str, np.ndarray]:
         torch.set_num_threads(threads)
 
 
-def cards() -> dict[str, dict[str, float | None]]:
-    """Every number of the report cards of four explainers, but for the seconds."""
+def reports() -> dict[str, dict[str, float | None]]:
+    """Return every number of the reports of four explainers, except the seconds."""
     found = {}
     for name, (view, X, model, k) in problems().items():
         if name in ("columns", "regression", "frame", "words"):
-            explainer = l2x.Explainer(model, k, features=view, value="surrogate", training=plan(), seed=5)
+            explainer = l2x.Explainer(model, k, features=view, objective="surrogate", training=plan(), seed=5)
             explainer.fit(X)
-            card = l2x.report_card(explainer, model, X[:60], X[60:], training=plan()).to_dict()
+            parts = l2x.report(explainer, model, X[:60], X[60:], training=plan()).to_dict()["parts"]
             found[name] = {
                 f"{part}/{key}": estimate["value"]
-                for part, entries in card["parts"].items()
+                for part, entries in parts.items()
                 for key, estimate in entries.items()
                 if part != "cost"
             }
@@ -144,7 +144,7 @@ def cards() -> dict[str, dict[str, float | None]]:
 
 
 def processor() -> str:
-    """Bits depend on the instructions that a processor has, and on torch's version."""
+    """Describe the processor: bits depend on its instructions, and on torch's version."""
     model = platform.processor()
     if (file := Path("/proc/cpuinfo")).exists():
         lines = [line.partition(":") for line in file.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Records what test_golden.py expects. Not a test: run it only where the numbers are meant to change."""
+"""Record what test_golden.py expects; run this only if the numbers are meant to change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def record_outcomes() -> None:
 
 
 def record_artifacts() -> None:
-    """One file of each view, and of each value, as this version saves them."""
+    """Save an explainer of each view and each objective."""
     wanted = {"columns/surrogate", "columns/model", "columns/joint", "regression/surrogate"}
     wanted |= {f"{view}/surrogate" for view in ("frame", "groups", "words", "sentences", "patches")}
     for name, explainer, X in cases.explainers():
@@ -28,11 +28,11 @@ def record_artifacts() -> None:
             path.with_suffix(".json").write_text(json.dumps(outcome | {"history": len(explainer.history_)}))
 
 
-def record_cards() -> None:
-    (HERE / "cards.json").write_text(json.dumps(cases.cards(), indent=1))
+def record_reports() -> None:
+    (HERE / "reports.json").write_text(json.dumps(cases.reports(), indent=1))
 
 
 if __name__ == "__main__":
     record_outcomes()
-    record_cards()
+    record_reports()
     record_artifacts()

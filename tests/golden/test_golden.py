@@ -1,7 +1,7 @@
-"""Moving code must not move numbers: every view times every value, 20 steps, against recorded outcomes.
+"""Refactoring must not change numbers: every view with every objective, 20 steps, against recorded outcomes.
 
-`python tests/golden/record.py` records them anew; do so only where a change of the numbers is the aim, and
-say why in the commit.
+`python tests/golden/record.py` records them again; do so only if the numbers are meant to change, and give
+the reason in the commit message.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import cases  # noqa: E402
 
 RECORDED = np.load(HERE / "outcomes.npz")
 HERE_AS_RECORDED = str(RECORDED["processor"]) == cases.processor()
-# Another processor sums in another order, and 20 steps of training carry the rounding on: scores of texts
-# drift apart (by .43 of the largest, AVX2 against plain instructions), held-out losses by at most .0095.
+# Another processor sums in another order, and 20 steps of training amplify the rounding: scores of texts
+# drift apart (by 0.43 of the largest, AVX2 versus plain instructions), held-out losses by at most 0.0095.
 ELSEWHERE = 0.03
 
 
 def test_the_numbers_are_those_recorded() -> None:
-    """To the last bit on the processor that recorded them; the losses nearly so on any other."""
+    """Equal bit for bit on the processor that recorded them; on others the losses are nearly equal."""
     found = cases.outcomes()
     assert sorted(found) == sorted(name for name in RECORDED.files if name != "processor")
     for name, outcome in found.items():
@@ -39,9 +39,9 @@ def test_the_numbers_are_those_recorded() -> None:
 
 
 @pytest.mark.skipif(not HERE_AS_RECORDED, reason="recorded on another processor, whose rounding differs")
-def test_the_report_cards_are_those_recorded() -> None:
-    recorded = json.loads((HERE / "cards.json").read_text())
-    found = cases.cards()
+def test_the_reports_are_those_recorded() -> None:
+    recorded = json.loads((HERE / "reports.json").read_text())
+    found = cases.reports()
     for name, numbers in recorded.items():
         assert sorted(found[name]) == sorted(numbers), name
         for key, value in numbers.items():
@@ -49,9 +49,8 @@ def test_the_report_cards_are_those_recorded() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.l2x")), ids=lambda path: path.stem)
-def test_an_explainer_saved_by_an_earlier_version_loads(path: Path) -> None:
-    """Saved by version 0.0.1, format 1 (words: format 3, their selector is a new one); its explanations then
-    stand beside it."""
+def test_a_saved_explainer_loads(path: Path) -> None:
+    """The .json file with the same name has its explanations."""
     explainer = l2x.load(path)
     X = cases.problems()[path.stem.partition("-")[0]][1]
     expected = json.loads(path.with_suffix(".json").read_text())

@@ -1,4 +1,4 @@
-"""Small judges, and caches that a test does not share."""
+"""Small evaluators, and a cache for each test."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import l2x.learning._phases
+from l2x.learning import objectives
 
 
 @pytest.fixture(autouse=True)
 def small_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("L2X_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(l2x.learning._phases, "HELD_MASKS", 200)
+    monkeypatch.setattr(objectives, "HELD_MASKS", 200)

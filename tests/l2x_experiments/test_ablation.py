@@ -1,4 +1,4 @@
-"""The ablation on a small scale: one piece at a time, records, page."""
+"""The ablation in miniature: one setting at a time, records, page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from l2x_experiments import ablation, ablation_report
+from l2x_experiments import ablation
 from l2x_experiments.ablation import RECIPES
 from l2x_experiments.runner import run
 
 
-def test_each_line_puts_in_what_it_says() -> None:
+def test_each_recipe_changes_what_its_name_says() -> None:
     text = RECIPES["xor"]["the text"]
     normalised = RECIPES["xor"]["+ batch normalisation in q"]
     assert normalised.predictor == {**text.predictor, "normalise": True}
@@ -25,7 +25,7 @@ def test_each_line_puts_in_what_it_says() -> None:
 
 
 def test_records_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """XOR alone: the images' part is the experiment's own set-up, which test_mnist.py runs."""
+    """Only XOR: the part with images is the set-up of MNIST, which test_mnist.py runs."""
     monkeypatch.setattr(ablation, "RECIPES", {"xor": RECIPES["xor"]})
     tiny = replace(ablation.QUICK, train_rows=2000, test_rows=100, paper_steps=3)
     monkeypatch.setattr(ablation, "QUICK", tiny)
@@ -33,7 +33,7 @@ def test_records_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     records = run(ablation.experiment(quick=True, seeds=2), tmp_path, progress=False)
     assert len(records) == 2 * len(RECIPES["xor"])
     assert all(0 <= record["share"] <= 1 for record in records)
-    page = ablation_report.report(records)
+    page = ablation.report(records)
     page.write(tmp_path)
     written = (tmp_path / "ablation.md").read_text()
-    assert all(f"| {name} |" in written for name in RECIPES["xor"])
+    assert all(f"| {ablation.RECIPE_NAMES.get(name, name)} |" in written for name in RECIPES["xor"])

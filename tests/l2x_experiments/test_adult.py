@@ -1,4 +1,4 @@
-"""The Adult experiment in miniature: every method gives a whole record, and the page is drawn from them."""
+"""The Adult experiment in miniature: every method gives a complete record; the page is made from records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from toy_models import people
 
 from l2x.datasets import AdultData
-from l2x_experiments import adult, adult_report
+from l2x_experiments import adult
 from l2x_experiments.runner import run
 
 pytest.importorskip("lightgbm")
@@ -26,7 +26,7 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"train_rows": 300, "sampling_rows": 10, "test_rows": 50}
     short = {"value_steps": 5, "selector_steps": 5, "evaluations": 2}
     monkeypatch.setattr(adult, "adult", few)
-    monkeypatch.setattr(adult, "JUDGE_ROWS", 100)
+    monkeypatch.setattr(adult, "EVALUATOR_ROWS", 100)
     monkeypatch.setattr(adult, "QUICK", replace(adult.QUICK, **rows, **short))
     records = run(adult.experiment(quick=True, seeds=2), tmp_path, progress=False)
     methods = [record["method"] for record in records]
@@ -40,7 +40,7 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("posthoc_accuracy", "judge_accuracy"):
             assert len(record[name]) == 5
             assert all(0 <= share <= 1 for share in record[name])
-    page = adult_report.report(records).write(tmp_path).read_text()
+    page = adult.report(records).write(tmp_path).read_text()
     assert "Kernel SHAP" in page
     assert page.count("<svg ") == 2
     assert (tmp_path / "figures" / "adult-posthoc.svg").exists()

@@ -1,4 +1,4 @@
-"""Keys of the cache: they change with what weights depend on, and with nothing else."""
+"""Keys of the cache change with everything that weights depend on, and with nothing else."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import nn
 
 from l2x.learning._training import Phase, TrainingPlan
 from l2x_experiments import cache
-from l2x_experiments.cache import fingerprint, remembered, value_key
+from l2x_experiments.cache import cached_network, fingerprint, plan_key
 
 
 @dataclass(frozen=True)
 class LaterPhase(Phase):
-    """As a later version may have it."""
+    """A phase with a field that a later version may add."""
 
     momentum: float = 0.9
 
@@ -28,14 +28,14 @@ class LaterPlan(TrainingPlan):
     restarts: int = 0
 
 
-def test_a_new_defaulted_field_and_a_renamed_class_leave_the_key_as_it_is() -> None:
+def test_a_new_field_with_a_default_and_a_renamed_class_leave_the_key_unchanged() -> None:
     later = LaterPlan(value=LaterPhase(**vars(TrainingPlan().value)))
-    assert value_key(later) == value_key(TrainingPlan())
+    assert plan_key(later) == plan_key(TrainingPlan())
 
 
 def test_a_new_field_that_is_used_changes_the_key() -> None:
-    assert value_key(LaterPlan(restarts=2)) != value_key(TrainingPlan())
-    assert value_key(LaterPlan(value=LaterPhase(10, 1e-3, momentum=0.5))) != value_key(
+    assert plan_key(LaterPlan(restarts=2)) != plan_key(TrainingPlan())
+    assert plan_key(LaterPlan(value=LaterPhase(10, 1e-3, momentum=0.5))) != plan_key(
         LaterPlan(value=LaterPhase(10, 1e-3))
     )
 
@@ -44,15 +44,15 @@ def test_a_new_field_that_is_used_changes_the_key() -> None:
     "change",
     [{"steps": 7}, {"learning_rate": 0.5}, {"batch_size": 3}, {"optimizer": "rmsprop"}, {"averaging": 0.5}],
 )
-def test_what_training_depends_on_changes_the_key(change: dict[str, Any]) -> None:
+def test_settings_that_training_depends_on_change_the_key(change: dict[str, Any]) -> None:
     plan = TrainingPlan()
-    assert value_key(replace(plan, value=replace(plan.value, **change))) != value_key(plan)
+    assert plan_key(replace(plan, value=replace(plan.value, **change))) != plan_key(plan)
 
 
-def test_what_training_does_not_depend_on_does_not() -> None:
+def test_settings_that_training_does_not_depend_on_do_not() -> None:
     plan = TrainingPlan()
     same = replace(plan.with_steps(selector=3), progress=not plan.progress, threads=7)
-    assert value_key(same) == value_key(plan)
+    assert plan_key(same) == plan_key(plan)
 
 
 def test_fingerprints_of_data() -> None:
@@ -68,19 +68,19 @@ def test_a_network_is_trained_once_for_a_key(tmp_path: Path, monkeypatch: pytest
         trained.append(nn.Linear(2, 1))
         return trained[-1]
 
-    first = remembered("some", {"steps": 3, "seed": 0}, nn.Linear(2, 1), train)
-    again = remembered("some", {"seed": 0, "steps": 3}, nn.Linear(2, 1), train)
+    first = cached_network("some", {"steps": 3, "seed": 0}, nn.Linear(2, 1), train)
+    again = cached_network("some", {"seed": 0, "steps": 3}, nn.Linear(2, 1), train)
     assert len(trained) == 1
     assert torch.equal(first.weight, again.weight)
     assert not again.weight.requires_grad
-    remembered("some", {"steps": 4, "seed": 0}, nn.Linear(2, 1), train)
+    cached_network("some", {"steps": 4, "seed": 0}, nn.Linear(2, 1), train)
     assert len(trained) == 2
     monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
-    remembered("some", {"steps": 3, "seed": 0}, nn.Linear(2, 1), train)
+    cached_network("some", {"steps": 3, "seed": 0}, nn.Linear(2, 1), train)
     assert len(trained) == 3
     assert len(list((tmp_path / "cache" / "models").iterdir())) == 3
 
 
 def test_a_key_never_holds_an_object() -> None:
     with pytest.raises(TypeError, match="not JSON serializable"):
-        remembered("some", {"plan": TrainingPlan()}, nn.Linear(2, 1), lambda: nn.Linear(2, 1))
+        cached_network("some", {"plan": TrainingPlan()}, nn.Linear(2, 1), lambda: nn.Linear(2, 1))

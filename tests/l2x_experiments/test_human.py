@@ -1,4 +1,4 @@
-"""`l2x reproduce human`: a study of kept selections, read by stand-ins; its page says so first."""
+"""`l2x reproduce human`: a study with simulated readers; the first sentence of its page states that."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from l2x.datasets._imdb import TextData
+from l2x.datasets import TextData
 from l2x.errors import InputError
-from l2x_experiments import human, human_report
+from l2x_experiments import human
 from l2x_experiments.records import Records
 from l2x_experiments.runner import run
 
@@ -41,7 +41,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_stand_ins_read_what_was_selected(source: Path) -> None:
+def test_simulated_readers_see_the_selected_features(source: Path) -> None:
     records = run(human.experiment(quick=True, source=source), source, progress=False)
     found = {(record["problem"], record["method"]): record for record in records}
     assert set(found) == {("words", "l2x"), ("words", "random"), ("words", "whole"), ("sentences", "paper"),
@@ -51,37 +51,37 @@ def test_stand_ins_read_what_was_selected(source: Path) -> None:
         assert one["low"] <= one["human_accuracy"] <= one["high"]
         assert one["items"] == N
     assert found["words", "l2x"]["human_accuracy"] > 0.8
-    assert found["words", "random"]["human_accuracy"] == 0  # "This is" tells nothing
+    assert found["words", "random"]["human_accuracy"] == 0  # "This is" has no sentiment
     assert found["sentences", "paper"]["human_accuracy"] > 0.8
     assert found["words", "l2x"]["posthoc_accuracy"] == found["words", "whole"]["posthoc_accuracy"] == 1
     assert found["words", "l2x"]["judge_accuracy"] == 0.5
     assert found["words", "whole"]["judge_accuracy"] is None
 
-    page = human_report.report(records).write(source).read_text()
-    assert page.index("No human was asked") < page.index("Ten words")
+    page = human.report(records).write(source).read_text()
+    assert page.index("No people took part") < page.index("Ten words")
     assert "84.4%" in page
     assert "77.4%" in page
-    assert "No selections were kept of: l2x, told the answer; L2X, paper; Taylor." in page
+    assert "No selections on file: l2x, prediction-aware; L2X as released; Taylor." in page
 
 
-def test_every_method_whose_selections_of_seed_0_were_kept(source: Path) -> None:
+def test_every_method_with_selections_of_seed_0(source: Path) -> None:
     wanted = ["l2x", "l2x-told", "paper", "taylor", "random"]
     for problem, selection in (("words", [5, 6]), ("sentences", [1])):
-        kept = [record(problem, method, selection) for method in (*wanted, "lime")]
-        for one in kept:  # what model and judge say of a selection may be missing
+        stored = [record(problem, method, selection) for method in (*wanted, "lime")]
+        for one in stored:  # the classes of model and evaluator may be missing
             del one["items"]["posthoc"], one["items"]["judge"]
         without = [{"problem": problem, "method": method, "seed": 0, "k": 1} for method in wanted]
-        others = [record(problem, method, [0]) | {"seed": 1} for method in wanted]
-        (source / f"imdb-{problem}.json").write_text(json.dumps(kept + without + others))
+        other_seeds = [record(problem, method, [0]) | {"seed": 1} for method in wanted]
+        (source / f"imdb-{problem}.json").write_text(json.dumps(stored + without + other_seeds))
     records = run(human.experiment(quick=True, source=source), source, progress=False)
     for problem in ("words", "sentences"):
         found = {one["method"]: one["human_accuracy"] for one in records.select(problem=problem)}
         assert found.keys() == {*wanted, "whole"}
         assert all(accuracy > 0.8 for accuracy in found.values())
-    assert "No selections were kept" not in human_report.report(records).write(source).read_text()
+    assert "No selections on file" not in human.report(records).write(source).read_text()
 
 
-def test_a_quick_study_is_not_shown_beside_a_full_one(source: Path) -> None:
+def test_a_quick_study_is_not_shown_with_a_full_one(source: Path) -> None:
     for quick in (True, False):
         records = run(human.experiment(quick=quick, source=source), source, progress=False)
     assert len(records) == 10
@@ -104,10 +104,10 @@ def test_other_selections_are_another_study(source: Path) -> None:
 def test_selections_of_different_models_are_refused(source: Path) -> None:
     words = [record("words", "l2x", [5, 6]), record("words", "random", [0, 1], answers="10" * (N // 2))]
     (source / "imdb-words.json").write_text(json.dumps(words))
-    with pytest.raises(InputError, match="models that answer differently"):
+    with pytest.raises(InputError, match="l2x, random"):
         run(human.experiment(quick=True, source=source), source, progress=False)
 
 
-def test_nothing_kept_is_nothing_to_do(tmp_path: Path) -> None:
+def test_no_selections_no_jobs(tmp_path: Path) -> None:
     assert human.experiment(source=tmp_path).jobs == []
     assert not human.latest(Records())

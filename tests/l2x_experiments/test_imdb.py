@@ -1,4 +1,4 @@
-"""The IMDB experiments in miniature: every method gives a whole record, and the pages are drawn from them."""
+"""The IMDB experiments in miniature: every method gives a complete record; pages are made from records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from l2x.datasets._imdb import TextData
-from l2x_experiments import imdb, imdb_report
+from l2x.datasets import TextData
+from l2x_experiments import imdb
 from l2x_experiments.runner import run
 
 KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "mask_only_accuracy"} | {
@@ -21,7 +21,7 @@ FILLING = ["it", "is", "a", "film", "with", "some", "people", "who", "talk", "ab
 
 
 def fabricated(n: int, seed: int) -> TextData:
-    """Reviews of a few sentences with one or two telling words among others that say nothing."""
+    """Make reviews of a few sentences with one or two telling words among neutral ones."""
     rng = np.random.default_rng(seed)
     texts, labels = [], rng.integers(0, 2, n)
     for label in labels:
@@ -41,15 +41,14 @@ def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
         return ["film", "great"], np.ones((2, 100), dtype=np.float32)
 
     imdb.set_up.cache_clear()
-    for module in (imdb, imdb_report):
-        monkeypatch.setattr(module, "imdb", small)
+    monkeypatch.setattr(imdb, "imdb", small)
     monkeypatch.setattr(imdb, "glove", vectors)
     short = {"value_steps": 3, "selector_steps": 3, "paper_steps": 3, "model_steps": 12}
     monkeypatch.setattr(imdb, "QUICK", replace(imdb.QUICK, search_rows=4, sampling_rows=2, **short))
 
 
 @pytest.mark.parametrize("problem", ["words", "sentences"])
-def test_every_method_gives_a_whole_record(problem: Any, tmp_path: Path) -> None:
+def test_every_method_gives_a_complete_record(problem: Any, tmp_path: Path) -> None:
     records = run(imdb.experiment(problem, quick=True, seeds=1), tmp_path, progress=False)
     for record in records:
         assert record.keys() >= KEYS
@@ -58,12 +57,12 @@ def test_every_method_gives_a_whole_record(problem: Any, tmp_path: Path) -> None
     assert records[0]["method"] == "l2x"
     by_name = {record["method"]: record for record in records}
     assert by_name["taylor"]["model_accuracy"] > 0.9
-    # A search that is told the answer finds a telling word, and so does Taylor on so simple a model.
+    # A prediction-aware search finds a telling word, and so does Taylor on so simple a model.
     assert by_name["search"]["posthoc_accuracy"] == 1
     assert by_name["taylor"]["posthoc_accuracy"] > 0.9
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
 
-    # What people can be asked about: the selections, and three classes of each review.
+    # For studies with people: the selections, and three classes of each review.
     k = imdb.K[problem]
     for record in records:
         items = record["items"]
@@ -75,8 +74,12 @@ def test_every_method_gives_a_whole_record(problem: Any, tmp_path: Path) -> None
         assert np.mean(same) == pytest.approx(record["judge_accuracy"])
 
     assert (by_name["taylor"]["common_words"] is None) == (problem == "sentences")
-    page = imdb_report.report(records).write(tmp_path).read_text()
-    assert "L2X, paper" in page
+    page = imdb.report(records).write(tmp_path).read_text()
+    assert "L2X as released" in page
     assert {"words": "0.908", "sentences": "0.849"}[problem] in page
     assert ("selected most often" in page) == (problem == "words")
     assert (tmp_path / "figures" / f"imdb-{problem}.png").exists()
+
+
+def test_negations_are_no_filler() -> None:
+    assert imdb.filler(["The", "no", "not", "Nothing", "great", "and"]) == 3

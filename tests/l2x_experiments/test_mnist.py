@@ -1,4 +1,4 @@
-"""The MNIST experiment in miniature: every method gives a whole record, and the page is drawn from them."""
+"""The MNIST experiment in miniature: every method gives a complete record; the page is made from records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from l2x.datasets import ImageData, small_digits
-from l2x_experiments import honesty, mnist, mnist_report
-from l2x_experiments.contenders import learned
+from l2x_experiments import leakage, mnist
+from l2x_experiments.methods import fitted
 from l2x_experiments.runner import run
 
 KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "mask_only_accuracy"} | {"patch",
@@ -20,7 +20,7 @@ KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "ma
 
 @pytest.fixture(autouse=True)
 def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
-    """scikit-learn's digits, enlarged to MNIST's size, in its place: nothing is fetched."""
+    """Use scikit-learn's digits, enlarged to MNIST's size: nothing is downloaded."""
 
     def enlarged(wanted: tuple[int, ...] | None = (3, 8), *, split: str = "train", **_: object) -> ImageData:
         data = small_digits(wanted)
@@ -30,14 +30,13 @@ def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
         return ImageData(X[rows], data.y[rows], data.digits)
 
     mnist._set_up.cache_clear()
-    for module in (mnist, mnist_report):
-        monkeypatch.setattr(module, "mnist", enlarged)
-        monkeypatch.setattr(module, "PROBLEMS", [mnist.THREE_EIGHT])
+    monkeypatch.setattr(mnist, "mnist", enlarged)
+    monkeypatch.setattr(mnist, "PROBLEMS", [mnist.THREE_EIGHT])
     short = {"value_steps": 3, "selector_steps": 3, "paper_steps": 3, "model_steps": 6}
     monkeypatch.setattr(mnist, "QUICK", replace(mnist.QUICK, search_rows=4, sampling_rows=2, **short))
 
 
-def test_every_method_gives_a_whole_record(tmp_path: Path) -> None:
+def test_every_method_gives_a_complete_record(tmp_path: Path) -> None:
     records = run(mnist.experiment(quick=True, seeds=1), tmp_path, progress=False)
     assert len(records) == 17
     for record in records:
@@ -50,7 +49,7 @@ def test_every_method_gives_a_whole_record(tmp_path: Path) -> None:
     assert by_name["search"]["posthoc_accuracy"] == 1
     assert (by_name["lime"]["rows"], by_name["search"]["rows"], by_name["paper"]["rows"]) == (2, 4, 60)
 
-    page = mnist_report.report(records).write(tmp_path).read_text()
+    page = mnist.report(records).write(tmp_path).read_text()
     assert "search per input" in page
     assert "0.958" in page
     figures = {path.name for path in (tmp_path / "figures").iterdir()}
@@ -66,23 +65,23 @@ def test_the_parts_of_the_training_images_do_not_overlap() -> None:
     assert not (parts[0] | parts[1]) & parts[2]
 
 
-def test_model_and_judge_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_and_evaluator_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = mnist.set_up([3, 8], mnist.QUICK)
     files = sorted((tmp_path / "cache" / "models").iterdir())
-    assert [file.name.rpartition("-")[0] for file in files] == ["digits-38", "judge-38"]
+    assert [file.name.rpartition("-")[0] for file in files] == ["digits-38", "evaluator-38"]
     mnist._set_up.cache_clear()
-    other_rows = replace(mnist.QUICK, search_rows=99, sampling_rows=99)  # which no network depends on
+    other_rows = replace(mnist.QUICK, search_rows=99, sampling_rows=99)  # no network depends on them
     second = mnist.set_up([3, 8], other_rows)
     assert sorted((tmp_path / "cache" / "models").iterdir()) == files
     X, mask = first.test, np.ones((len(first.test), 49), dtype=bool)
-    assert np.array_equal(first.test_answers, second.test_answers)
-    assert np.array_equal(first.judge.predict(X, mask), second.judge.predict(X, mask))
+    assert np.array_equal(first.test_predictions, second.test_predictions)
+    assert np.array_equal(first.evaluator.predict(X, mask), second.evaluator.predict(X, mask))
 
 
-def test_the_setting_serves_report_cards_too() -> None:
-    setting = honesty.three_or_eight(0, honesty.QUICK)
+def test_the_setting_serves_reports_too() -> None:
+    setting = leakage.three_or_eight(0, leakage.QUICK)
     images = mnist.set_up([3, 8], mnist.QUICK)
-    assert np.array_equal(setting.probe_rows, images.train)  # fewer than a card would take
+    assert np.array_equal(setting.probe_rows, images.train)  # fewer than a report would take
     assert len(setting.test) == 60
-    cheater = learned(setting, "position", 0)
-    assert cheater.explain(setting.test, setting.k).mask.sum() == 60 * mnist.K
+    control = fitted(setting, "position", 0)
+    assert control.explain(setting.test, setting.k).mask.sum() == 60 * mnist.K

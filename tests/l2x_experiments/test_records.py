@@ -1,12 +1,14 @@
-"""Records: a file that grows, and questions about what it holds."""
+"""Records: a file that grows, queries on its content, and where and how fast something was measured."""
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
+import torch
 
-from l2x_experiments.records import NOTHING, Records
+from l2x_experiments.records import NOTHING, Records, machine, measured_here, timed
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -62,3 +64,14 @@ def test_numbers(records: Records) -> None:
     assert records.values("parts", "judge", "value") == [0.5]
     assert records.values("curve", 1) == [2, 4]
     assert records.mean("curve", 0) == 2
+
+
+def test_machine_and_threads() -> None:
+    assert platform.python_version() in machine()
+    assert measured_here() == {"threads": torch.get_num_threads(), "machine": machine()}
+
+
+def test_timed() -> None:
+    found, seconds = timed(lambda: "done")
+    assert found == "done"
+    assert 0 <= seconds < 1

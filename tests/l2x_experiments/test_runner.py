@@ -1,4 +1,4 @@
-"""From jobs to records to a report, on an experiment that is invented."""
+"""From jobs to records to a report, with an invented experiment."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 from invented import METHODS, experiment
 
 import l2x
-from l2x.display._lines import plot_lines
+from l2x.display import plot_lines
 from l2x_experiments.records import Records
-from l2x_experiments.report import Report, measured_on
+from l2x_experiments.report import Report, Table, mean_sd, measured_on, name_of
 from l2x_experiments.runner import only_methods, run
-from l2x_experiments.tables import Table, mean_sd, name_of
 
 NAMES = {"good": "a good method", "bad": "a bad one"}
 
@@ -66,10 +65,10 @@ def test_jobs_become_records_become_a_report(
 def test_an_interrupted_run_resumes_where_it_stopped(log: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="broken"):
         run(experiment(log, broken=1), tmp_path, progress=False)
-    kept = Records.load(tmp_path / "invented.json")
-    assert [(r["method"], r["seed"]) for r in kept] == [("good", 0), ("bad", 0), ("good", 1)]
+    stored = Records.load(tmp_path / "invented.json")
+    assert [(r["method"], r["seed"]) for r in stored] == [("good", 0), ("bad", 0), ("good", 1)]
     records = run(experiment(log), tmp_path, progress=False)
-    assert records[:3] == kept[:]
+    assert records[:3] == stored[:]
     assert len(records) == 4
     run(experiment(log), tmp_path, progress=False)
     assert log.read_text().split("\n") == ["seed 0", "seed 1", "seed 1", ""]  # and the third run does nothing
@@ -83,7 +82,7 @@ def test_records_of_other_budgets_stay_in_the_file(log: Path, tmp_path: Path) ->
 
 
 def test_several_processes(log: Path, tmp_path: Path) -> None:
-    """A group stays in one process, of one thread; an error keeps the groups that were done before it."""
+    """A group stays in one process with one thread; after an error, finished groups are on file."""
     with pytest.raises(ValueError, match="broken"):
         run(experiment(log, seeds=4, broken=3), tmp_path, processes=2, progress=False)
     assert log.read_text().startswith("prepared\n")
@@ -114,10 +113,10 @@ def test_a_record_that_cannot_be_written_ends_the_processes(
 
     monkeypatch.setattr(Records, "add", full)
     children = set(active_children())
-    with pytest.raises(OSError, match="no space") as kept:
+    with pytest.raises(OSError, match="no space") as raised:
         run(experiment(log, endless=1), tmp_path, processes=2, progress=False)
     assert set(active_children()) <= children
-    del kept  # its frames would keep what is not closed alive
+    del raised  # its frames would keep open resources alive
 
 
 def test_only_some_methods(log: Path) -> None:

@@ -1,4 +1,4 @@
-"""The experiment on sizes in miniature: sizes differ, and the page is drawn from the records."""
+"""The experiment on sizes in miniature: sizes differ, and the page is made from the records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from l2x_experiments import sizes, sizes_report
+from l2x_experiments import sizes
 from l2x_experiments.runner import run
 
 
@@ -21,11 +21,11 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert record["mean_size"] == sorted(record["mean_size"])
     for name in ("posthoc_accuracy", "judge_accuracy", "complement_accuracy"):
         assert all(0 <= share <= 1 for share in record[name] + record[f"fixed_{name}"])
-    assert record["card"]["mean_size"] == record["mean_size"][sizes.KEEP.index(sizes.CARD)]
-    page = sizes_report.report(records).write(tmp_path).read_text()
+    assert record["card"]["mean_size"] == record["mean_size"][sizes.KEEP.index(sizes.REPORTED)]
+    page = sizes.report(records).write(tmp_path).read_text()
     assert "Syn4, 11 columns" in page
-    assert "Report card of keep=0.95, seed by seed: " in page
-    assert (tmp_path / "figures" / "sizes-syn4-judge_accuracy.png").exists()
+    assert "Leakage with keep=0.95, seed by seed: " in page
+    assert (tmp_path / "figures" / "sizes-syn4-evaluator.png").exists()
 
 
 def test_what_is_run() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from l2x_experiments import small, small_report
+from l2x_experiments import small
 from l2x_experiments.runner import run
 
 
@@ -16,7 +16,7 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("shap")
     monkeypatch.setattr(small, "QUICK", replace(small.QUICK, value_steps=20, selector_steps=10))
     monkeypatch.setattr(small, "PROBLEMS", ["breast cancer, LightGBM"])
-    monkeypatch.setattr(small, "METHODS", ("l2x", "global", "random"))
+    monkeypatch.setattr(small, "COMPARED", ("l2x", "global", "random"))
     records = run(small.experiment(quick=True, seeds=1), tmp_path, progress=False)
     assert [record["method"] for record in records] == ["l2x", "global", "random"]
     for record in records:
@@ -24,11 +24,11 @@ def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert 0 <= record["judge_accuracy"] <= 1
     one, random = (records.select(method=method)[0]["subsets"] for method in ("global", "random"))
     assert one == 1 < random
-    page = small_report.report(records).write(tmp_path).read_text()
+    page = small.report(records).write(tmp_path).read_text()
     assert "Breast cancer, LightGBM" in page
 
 
-def test_judges_never_judge_what_they_learned_from() -> None:
+def test_evaluators_are_never_used_on_rows_they_learned_from() -> None:
     pytest.importorskip("lightgbm")
     few = replace(small.QUICK, value_steps=5, selector_steps=5)
     setting = small.set_up("breast cancer, LightGBM", 0, few)

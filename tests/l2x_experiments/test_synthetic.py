@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from l2x_experiments import synthetic, synthetic_report
+from l2x_experiments import synthetic
 from l2x_experiments.records import Records
 from l2x_experiments.runner import run
-from l2x_experiments.synthetic import METHODS, SyntheticBudget
+from l2x_experiments.synthetic import COMPARED, SyntheticBudget, method_table
 
 KEYS = {
     "set", "variant", "model", "method", "seed", "rows", "median_rank_mean", "median_rank_sd", "exact",
@@ -26,7 +26,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "QUICK", SMALL)
 
 
-def test_what_is_the_same_in_both_variants_is_measured_once(tmp_path: Path) -> None:
+def test_a_problem_that_is_the_same_in_both_variants_is_measured_once(tmp_path: Path) -> None:
     jobs = synthetic.experiment(quick=True, seeds=1, models=("true",), only=["l2x"])
     records = run(jobs, tmp_path, progress=False)
     assert len(records) == 8
@@ -38,28 +38,58 @@ def test_what_is_the_same_in_both_variants_is_measured_once(tmp_path: Path) -> N
 
 
 def test_every_method_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (synthetic, synthetic_report):
-        monkeypatch.setattr(module, "SETS", ("xor",))
+    monkeypatch.setattr(synthetic, "SETS", ("xor",))
     jobs = synthetic.experiment(quick=True, seeds=1, variants=("code",))
     records = run(jobs, tmp_path, progress=False)
-    assert {r["method"] for r in records} == set(METHODS["network"])
+    assert {r["method"] for r in records} == set(COMPARED["network"])
     assert records.select(method="lime")[0]["explain_rows_measured"] == 2
     assert records.select(method="l2x")[0]["bits_claimed"] is not None
 
-    page = synthetic_report.report(records).write(tmp_path).read_text()
+    page = synthetic.report(records).write(tmp_path).read_text()
     assert "extrapolated from 2 rows" in page
-    assert "When learning pays" in page
+    assert "When training pays off" in page
     assert (tmp_path / "figures" / "synthetic-ranks-code-network.png").exists()
     assert (tmp_path / "figures" / "synthetic-times-code-network.svg").exists()
     assert (tmp_path / "synthetic.md").read_text().startswith("| method | XOR (code) |")
 
 
-def test_a_contender_that_is_new_is_shown_after_the_others() -> None:
-    """Whatever is in the table of contenders and has records."""
+def test_a_new_method_is_shown_after_the_others() -> None:
+    """Every method in the table with records is shown."""
     results = Path(__file__).parents[2] / "results" / "synthetic.json"
     records = Records.load(results).select(variant="code", model="network", seed=0)
     known = records.select(method="l2x")
     more = Records([*records, *(record | {"method": "search"} for record in known)])
-    assert [row[0] for row in synthetic_report.short_table(more).rows][-1] == "search per input"
-    assert "search per input" not in str(synthetic_report.short_table(records))
-    assert len(synthetic_report.costs(more).rows) == len(synthetic_report.costs(records).rows)
+    assert [row[0] for row in synthetic.short_table(more).rows][-1] == "search per input"
+    assert "search per input" not in str(synthetic.short_table(records))
+    assert len(synthetic.costs(more).rows) == len(synthetic.costs(records).rows)
+
+
+# Method: training, additive, model-agnostic, as printed.
+PAPER = {
+    "LIME": (False, True, True),
+    "Kernel SHAP": (False, True, True),
+    "DeepLIFT": (False, True, False),
+    "Saliency": (False, True, False),
+    "Parzen": (True, True, True),
+    "LRP": (False, True, False),
+    "L2X": (True, False, True),
+}
+
+
+def test_the_table_is_the_papers() -> None:
+    found = {
+        row["method"]: (row["training"], row["additive"], row["model_agnostic"]) for row in method_table({})
+    }
+    assert found == PAPER
+    assert list(found) == list(PAPER)
+
+
+def test_milliseconds_stand_where_the_paper_says_low_or_high() -> None:
+    table = {
+        row["method"]: row["milliseconds"]
+        for row in method_table({"lime": 40.0, "l2x": 0.001, "taylor": 0.01})
+    }
+    assert table["LIME"] == 40.0
+    assert table["L2X"] == 0.001
+    assert table["Parzen"] is None
+    assert list(table)[-1] == "Taylor"

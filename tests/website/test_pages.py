@@ -1,4 +1,4 @@
-"""Pages that run, formulas, and what is generated from the records."""
+"""Pages that run, formulas, and tables generated from the records."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CHEATS = ("position", "prediction", "marginal")
+ADVERSARIES = ("position", "prediction", "marginal")
 pages = pytest.importorskip("website.pages")
 
 
-def test_output_and_value_stand_below_their_block(tmp_path: Path) -> None:
+def test_output_and_value_follow_their_block(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# Hello\n\n```python\nx = 2\nprint('said')\nx + 1\n```\n\nText.\n\n```\nnot run\n```\n")
-    space = pages.run_page(page)
+    code = "x = 2\nprint('output')\nx + 1"
+    page.write_text(f"# Hello\n\n```python\n{code}\n```\n\nText.\n\n```\nnot run\n```\n")
+    names = pages.run_page(page)
     text = page.read_text()
-    assert space["x"] == 2
-    assert text.index("print('said')") < text.index("\nsaid\n") < text.index("\n3\n") < text.index("Text.")
+    assert names["x"] == 2
+    assert text.index(code) < text.index("\noutput\n") < text.index("\n3\n") < text.index("Text.")
     assert text.count("not run") == 1
 
 
@@ -28,7 +29,7 @@ def test_html_and_figures_are_shown(tmp_path: Path) -> None:
     page.write_text(
         "```python\nclass Table:\n    def _repr_html_(self):\n        return '<b>\\n\\nbold</b>'\n"
         "Table()\n```\n\n"
-        "```python\nfrom l2x.display._style import new_figure\nnew_figure(1.0, title='A title')[0]\n```\n"
+        "```python\nfrom l2x.display import new_figure\nnew_figure(1.0, title='A title')[0]\n```\n"
     )
     pages.run_page(page)
     assert '<div class="output"><b> bold</b></div>' in page.read_text()
@@ -44,13 +45,13 @@ def test_a_block_that_fails_ends_the_build(tmp_path: Path) -> None:
 
 
 def test_every_page_with_python_runs_or_is_known_not_to() -> None:
-    """Code blocks of docs/ that no test runs are these, and each says why."""
+    """No test runs the code blocks of these pages, for the reasons given."""
     build = pytest.importorskip("website.build")
     docs = ROOT / "docs"
     run = {page for pattern in build.RUN for page in docs.glob(pattern)}
     left = {page.name: len(pages.blocks(page.read_text())) for page in docs.rglob("*.md") if page not in run}
-    # Spark needs Java, and tests/scale runs it; the other two have fragments for the reader's own data.
-    assert {name for name, blocks in left.items() if blocks} == {"scale.md", "tables.md", "report-card.md"}
+    # Spark needs Java, and its own tests run it; the other two have fragments for the reader's own data.
+    assert {name for name, blocks in left.items() if blocks} == {"scale.md", "tables.md", "report.md"}
 
 
 def test_formulas_become_mathml() -> None:
@@ -67,7 +68,7 @@ def test_formulas_become_mathml() -> None:
     assert 'display="block"' in html
 
 
-def test_results_pages_say_what_the_records_say() -> None:
+def test_results_pages_show_the_records() -> None:
     from website import results
 
     page = results.page_of(results.RECORDS / "serve.json", Path())[2]
@@ -83,28 +84,28 @@ def test_every_experiment_of_the_records_has_a_report() -> None:
 
     for name in results.names():
         module = results.MODULES.get(name, name)
-        assert name in results.BENCHMARKS or find_spec(f"l2x_experiments.{module}_report"), name
+        assert name in results.BENCHMARKS or find_spec(f"l2x_experiments.{module}"), name
 
 
-def test_tables_of_pages_are_what_the_records_say() -> None:
+def test_tables_of_pages_are_those_of_the_records() -> None:
     from website import tables
 
     for page, made in tables.PAGES.items():
         text = (ROOT / "docs" / page).read_text()
         for name, table in made.items():
-            kept = f"<!-- {name}: make table -->\n\n{table()}\n\n<!-- /{name} -->"
-            assert kept in text, f"{page}, {name}: run make table"
+            current = f"<!-- {name}: make table -->\n\n{table()}\n\n<!-- /{name} -->"
+            assert current in text, f"{page}, {name}: run make table"
 
 
-def test_the_verdicts_rates_in_the_method_are_those_of_the_records() -> None:
+def test_error_rates_on_how_it_works_match_the_records() -> None:
     from website.tables import records
 
-    from l2x_experiments.honesty_report import rates
+    from l2x_experiments.leakage import rates
 
-    found = rates(records("honesty").select(kind="card"))
-    flagged, seeds = (sum(rate) for rate in zip(*(found[cheat] for cheat in CHEATS), strict=True))
-    said = f'cheaters flagged {flagged} times of {seeds}, ours (`value="surrogate"`) {{}} of {{}}'
-    assert said.format(*found["l2x"]) in (ROOT / "docs" / "mathematics.md").read_text()
+    measured = rates(records("leakage").select(kind="card"))
+    flagged, seeds = (sum(rate) for rate in zip(*(measured[name] for name in ADVERSARIES), strict=True))
+    rates_of_both = r"\D*".join(map(str, (flagged, seeds, *measured["l2x"])))  # "30 of 30 ... 0 of 10"
+    assert re.search(rf"\b{rates_of_both}\b", (ROOT / "docs" / "how-it-works.md").read_text())
 
 
 def test_screenshots_are_small_and_committed() -> None:
@@ -114,7 +115,7 @@ def test_screenshots_are_small_and_committed() -> None:
 
 
 def test_markdown_links_between_pages_exist() -> None:
-    """The sources, too, are read by people: links work in the repository as well."""
+    """People also read the sources: links work in the repository as well."""
     for page in (ROOT / "docs").rglob("*.md"):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

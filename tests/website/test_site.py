@@ -1,4 +1,4 @@
-"""The built site: nothing broken, nothing from elsewhere, no picture without a text."""
+"""The built site: no broken links, nothing from another host, no picture without an alternative text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-# Elements that make a browser fetch something, and where they say what.
+# Elements that make a browser load something, and the attribute with its address.
 FETCHES = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 
 
 PARTS = """start tutorials/census tutorials/reviews tutorials/digits tutorials/regression tutorials/http
-tutorials/service how-to/choose-k how-to/compare how-to/report-card how-to/extend mathematics method reproduce
+tutorials/service how-to/choose-k how-to/compare how-to/report how-to/extend how-it-works notebook reproduce
 results/synthetic results/mnist gallery reference/l2x reference/evaluation why-not changelog"""
 
 
@@ -67,7 +67,7 @@ def test_links_lead_somewhere(pages: dict[Path, Page]) -> None:
 
 
 def missing(page: Page, pages: dict[Path, Page]) -> Iterator[str]:
-    if page.path.name == "404.html":  # its links are absolute: nobody knows from where it is shown
+    if page.path.name == "404.html":  # its links are absolute: it is shown for any address
         return
     for link in page.links:
         target, anchor = urldefrag(link)
@@ -108,14 +108,14 @@ def file(address: str) -> str:
 
 
 def test_tutorials_show_what_they_did(site: Path) -> None:
-    """Their code ran (an error would have ended the build), and its outputs stand below it."""
+    """An error would have ended the build; outputs follow their code."""
     for page in sorted((site / "tutorials").glob("*.html")):
         if page.name != "index.html":
             assert 'class="output"' in page.read_text() or "output highlight" in page.read_text(), page.name
 
 
 def test_formulas_are_mathml(site: Path) -> None:
-    page = (site / "mathematics.html").read_text()
+    page = (site / "how-it-works.html").read_text()
     assert page.count("<math") > 20
     assert "\\mathcal" not in page
     assert "$" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
@@ -126,12 +126,12 @@ def test_the_gallery_is_a_wall_of_links(site: Path) -> None:
     assert len(re.findall(r'<a href="[^"]+"><img', wall)) >= 12
 
 
-# Page, colours, width: what docs/screenshots shows.
+# Page, colours and width of docs/screenshots.
 SHOTS = (
     ("start", "light", 1280),
     ("tutorials/census", "dark", 1280),
     ("tutorials/digits", "light", 390),
-    ("mathematics", "light", 1280),
+    ("how-it-works", "light", 1280),
     ("gallery", "dark", 1280),
     ("reference/l2x", "dark", 390),
 )
@@ -139,7 +139,7 @@ SHOTS = (
 
 @pytest.mark.parametrize(("name", "scheme", "width"), SHOTS)
 def test_pages_fit_in_a_browser(site: Path, name: str, scheme: str, width: int) -> None:
-    """L2X_SCREENSHOTS=folder keeps pictures of them."""
+    """Set L2X_SCREENSHOTS=folder to save screenshots."""
     from browser import chromium, page_of
 
     view = {"width": width, "height": 800}
@@ -157,9 +157,9 @@ def test_search_works_from_a_folder(site: Path) -> None:
     view = {"width": 1280, "height": 900}
     with chromium() as browser, page_of(browser, "file://", viewport=view) as page:
         page.goto(f"file://{site}/index.html")
-        found = page.locator("text=/^[1-9][0-9]* results?$/")  # looks into shadow roots, too
+        found = page.locator("text=/^[1-9][0-9]* results?$/")  # also inside shadow roots
         page.wait_for_timeout(1000)  # the index is read
         page.keyboard.press("Control+k")
         page.wait_for_timeout(1000)
-        page.keyboard.type("encode-meter", delay=50)
+        page.keyboard.type("leakage", delay=50)
         until(page, lambda: found.count() > 0)

@@ -1,4 +1,4 @@
-// Search runs in a worker, which browsers refuse to pages that are files: there, a hidden frame takes its place.
+// Search runs in a worker, which browsers do not allow for file: pages; there, a hidden frame replaces it.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {

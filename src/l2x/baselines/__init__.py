@@ -1,38 +1,75 @@
-"""Every method that the paper compares with, and controls, behind one verb: `explain(X, k) -> Explanation`.
+"""The methods that the paper compares with, and controls, behind one verb: `explain(X, k) -> Explanation`.
+
+`METHODS` is the registry of their names in `l2x.compare`, studies and experiments.
 
 captum, shap and lime come with the extra `baselines` and are imported when a method is used.
 """
 
-from l2x.baselines._cheaters import ByMarginal, ByPosition, ByPrediction
-from l2x.baselines._controls import GlobalTopK, OracleExplainer, RandomK
-from l2x.baselines._gradients import LRP, DeepLift, Saliency, Taylor
+from l2x.baselines._adversaries import MarginalLeak, PositionLeak, PredictionLeak
+from l2x.baselines._controls import GlobalTopK, GreedySearch, Oracle, OracleExplainer, RandomK, oracle
 from l2x.baselines._method import Method
-from l2x.baselines._oracle import Oracle, oracle
 from l2x.baselines._parzen import Parzen
 from l2x.baselines._perturbation import KernelShap, Lime
-from l2x.baselines._search import GreedySearch
-from l2x.baselines._table import METHODS, method_table
-from l2x.baselines._trees import TreeShap
+from l2x.baselines._white_box import LRP, DeepLift, Saliency, Taylor, TreeShap
 
 __all__ = [
     "LRP",
     "METHODS",
-    "ByMarginal",
-    "ByPosition",
-    "ByPrediction",
     "DeepLift",
     "GlobalTopK",
     "GreedySearch",
     "KernelShap",
     "Lime",
+    "MarginalLeak",
     "Method",
     "Oracle",
     "OracleExplainer",
     "Parzen",
+    "PositionLeak",
+    "PredictionLeak",
     "RandomK",
     "Saliency",
     "Taylor",
     "TreeShap",
-    "method_table",
+    "make_method",
     "oracle",
 ]
+
+METHODS: dict[str, type[Method]] = {
+    "lime": Lime,
+    "kernel_shap": KernelShap,
+    "deeplift": DeepLift,
+    "saliency": Saliency,
+    "parzen": Parzen,
+    "lrp": LRP,
+    "taylor": Taylor,
+    "tree_shap": TreeShap,
+    "random": RandomK,
+    "global": GlobalTopK,
+    "oracle": OracleExplainer,
+    "search": GreedySearch,
+}
+
+
+def make_method(name: str, **options: object) -> Method:
+    """Create a method by its key, with those of the options that it takes.
+
+    Parameters
+    ----------
+    name : str
+        A key of `METHODS`.
+    **options
+        Options such as `model`, `features`, `background`, `seed`; others are ignored.
+
+    Returns
+    -------
+    Method
+        The method, not fitted yet.
+
+    Examples
+    --------
+    >>> make_method("random", model=None, seed=3).seed
+    3
+    """
+    own = METHODS[name].options()
+    return METHODS[name](**{option: value for option, value in options.items() if option in own})

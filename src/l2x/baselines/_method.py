@@ -1,7 +1,8 @@
-"""What every baseline has in common: one verb, three properties, and the way from rows to an Explanation."""
+"""The base class of all methods: one verb, and the way from scores to an Explanation."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,12 +16,32 @@ from l2x.model import BlackBox, query
 
 
 class Method(BaseEstimator):  # type: ignore[misc]
-    """A way to explain, with the columns of the paper's Table 1; options are the fields of a dataclass.
+    """A method behind `explain(X, k)`; a subclass is a dataclass whose fields are its options.
 
-    needs_training : it learns from unlabelled inputs before it can explain
-    additive : it describes the model near an input as a sum over features
-    model_agnostic : it only asks the model for answers
+    Parameters
+    ----------
+    model : object
+        The model being explained, in any form that `l2x.as_black_box` takes.
+    features : View, optional
+        What one feature is; default `Columns()`, fitted on the explained rows. Pass the same fitted view
+        (`explainer.features_`) to all methods that are compared, so that all metrics mask features alike.
+    magnitude : bool
+        Whether to rank features by the absolute values of their scores.
+    seed : int
+        Seed of what the method draws.
+    progress : bool
+        Whether to show a progress bar.
 
+    Attributes
+    ----------
+    name : str
+        The name that is printed.
+    needs_training, additive, model_agnostic : bool
+        Columns of Table 1: whether `fit` has to see unlabelled inputs first, whether the method describes
+        the model near an input as a sum over features, and whether it only queries the model.
+
+    Examples
+    --------
     >>> class First(Method):
     ...     name = "the first features"
     ...
@@ -36,35 +57,40 @@ class Method(BaseEstimator):  # type: ignore[misc]
     model_agnostic: ClassVar[bool] = True
 
     features: View | None = None
-    magnitude: bool = False  # features are ranked by the absolute values of their scores
+    magnitude: bool = False
+
+    @classmethod
+    def options(cls) -> set[str]:
+        """Return the names of the options: "surrogate" is one if the method needs a surrogate."""
+        return set(inspect.signature(cls).parameters)
 
     def explain(self, X: Any, k: int) -> Explanation:
-        """The k features that matter most in each row."""
+        """Select the k most important features of each row of X."""
         view = self._view(X)
         X = view.check(X)
         k = checked_k(view, k)
         scores = self._scores(view, X, k)
         if self.magnitude:
             scores = np.abs(scores)
-        allowed = selectable_units(view, X)
-        if allowed is not None:
-            scores = np.where(allowed, scores, -np.inf)
+        selectable = selectable_units(view, X)
+        if selectable is not None:
+            scores = np.where(selectable, scores, -np.inf)
         return Explanation(scores, k, view.names_, inputs=X, view=view)
 
     def _view(self, X: Any) -> View:
         return fitted_view(self.features, X)
 
     def _scores(self, view: View, X: Any, k: int) -> Array:
-        """(n, d) scores of the features of checked rows."""
+        """Return the (n, d) scores of the features of checked rows."""
         raise NotImplementedError
 
 
 def predicted_class(black_box: BlackBox, view: View, X: Any) -> Array:
-    """Which of the model's answers to explain in each row, (n,): the class with the highest probability."""
-    answers = query(black_box, view, X)
-    if black_box.task == "regression" and answers.shape[1] > 1:
+    """Return the predicted class of each row, (n,), which is the output to explain."""
+    predictions = query(black_box, view, X)
+    if black_box.task == "regression" and predictions.shape[1] > 1:
         raise InputError(
-            f"{black_box.name} predicts {answers.shape[1]} means at once; explain one of them at a time, "
-            "with a callable that returns it alone."
+            f"{black_box.name} predicts {predictions.shape[1]} values at once; explain one of them at a "
+            "time, with a callable that returns it alone."
         )
-    return np.asarray(answers.argmax(axis=1))
+    return np.asarray(predictions.argmax(axis=1))

@@ -1,7 +1,7 @@
-"""Perturbation methods, for any model that can be asked: LIME and Kernel SHAP, by their authors' packages.
+"""Perturbation methods, for any model: LIME and Kernel SHAP, with their authors' packages.
 
-Features that are columns of a table get other values, those of background rows. Others - patches, words - are
-each present, or removed as the view says.
+Columns of a table are perturbed with the values of background rows. Patches and words are present or masked,
+as defined by the view.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from zlib import crc32
 
 import numpy as np
 
+from l2x._base import progress_bar
 from l2x._base.arrays import Array, batches
-from l2x._base.progress import progress_bar
 from l2x.baselines._method import Method, predicted_class
 from l2x.errors import InputError, require
 from l2x.features import Columns, View, as_columns, fitted_view
 from l2x.model import BlackBox, Task, as_black_box
 
-# Rows of numbers, or masks (m, d) of one row -> the model's answers for them, (m, classes).
+# Rows of numbers, or masks (m, d) of one row -> the model's predictions, (m, classes).
 Predict = Callable[[Array], Array]
 # (row, its predicted class, a seed) -> (d,) attributions.
 RowAttribution = Callable[[Array, int, int], Array]
 
-# Copies of a row that the model is asked at a time.
+# Masked copies of a row in one query.
 UNIT_BATCH = 1024
 # The package's default for images: cosine distances of a few tenths still count.
 LIME_KERNEL_WIDTH = 0.25
@@ -36,8 +36,11 @@ LIME_KERNEL_WIDTH = 0.25
 
 @dataclass(eq=False, repr=False)
 class PerturbationMethod(Method):
-    """What the two have in common: they take one row at a time, and draw from a seed made of the row itself,
-    so that the explanation of a row depends neither on its position nor on the rows around it."""
+    """The base class of both methods: they explain one row at a time.
+
+    The seed for a row is derived from its content, so that its explanation depends neither on its position
+    nor on the rows around it.
+    """
 
     additive: ClassVar[bool] = True
 
@@ -57,7 +60,7 @@ class PerturbationMethod(Method):
         classes = predicted_class(black_box, view, X)
         scores = np.empty((len(X), view.d))
         with (
-            progress_bar(f"explaining by {self.name}", len(X), visible=self.progress) as advance,
+            progress_bar(f"explaining with {self.name}", len(X), visible=self.progress) as advance,
             quiet("shap"),
         ):
             attribute: Callable[[int, int], Array] = (
@@ -67,12 +70,12 @@ class PerturbationMethod(Method):
             )
             for i, label in enumerate(classes):
                 scores[i] = attribute(i, int(label))
-                advance(i + 1, f"{black_box.rows:,} rows asked")
+                advance(i + 1, f"{black_box.rows:,} rows queried")
         return scores
 
     def _values_in_rows(self, black_box: BlackBox, view: Columns, X: Any) -> Callable[[int, int], Array]:
-        """(index of a row, class) -> (d,) attributions of its columns."""
-        view.encode(X)  # names the row and column of a missing value
+        """Return (index of a row, class) -> (d,) attributions of its columns."""
+        view.encode(X)  # reports the row and column of a missing value
         matrix, background = view.numbers(X), self._background(view)
 
         def predict(rows: Array) -> Array:
@@ -82,27 +85,26 @@ class PerturbationMethod(Method):
         return lambda i, label: attribute(matrix[i], label, row_seed(self.seed, matrix[i]))
 
     def _presence_in_row(self, black_box: BlackBox, view: View, X: Any, i: int, label: int) -> Array:
-        """(d,) attributions of a row's patches or words, zero for what cannot be selected."""
+        """Return (d,) attributions of a row's patches or words, zero for those that cannot be selected."""
         row = view.take(X, slice(i, i + 1))
-        x = view.encode(row, first_row=i)  # names the position of a missing value
+        x = view.encode(row, first_row=i)  # reports the position of a missing value
         allowed = view.selectable(x)
         units = np.arange(view.d) if allowed is None else np.flatnonzero(allowed[0].numpy())
         seed = row_seed(self.seed, x[0] if hasattr(X, "columns") else X[i])
         scores = np.zeros(view.d)
         if len(units):
-            predict = ask_masks(black_box, view, row, units)
+            predict = query_masks(black_box, view, row, units)
             scores[units] = self._of_presence(predict, len(units), label, seed)
         return scores
 
     def _of_values(
         self, predict: Predict, background: Array, view: Columns, task: Task | None
     ) -> RowAttribution:
-        """What explains one row; `predict` takes numbers, with codes of categories, whatever table the model
-        wants."""
+        """Return a function that explains one row of numbers, with categories as codes."""
         raise NotImplementedError
 
     def _of_presence(self, predict: Predict, d: int, label: int, seed: int) -> Array:
-        """Attributions of the d units of one row to the class `label`."""
+        """Return the attributions of the d units of one row to the class `label`."""
         raise NotImplementedError
 
     def _background(self, view: Columns) -> Array:
@@ -110,26 +112,29 @@ class PerturbationMethod(Method):
             return view.numbers(view.check(self.background))
         if self.features is None or not hasattr(self.features, "names_"):
             raise InputError(
-                f"{self.name} needs rows to draw from; pass background=X_train, or features= a fitted view."
+                f"{self.name} needs background rows; pass background=X_train, or a fitted view as features=."
             )
         return np.asarray(view.background_, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False)
 class Lime(PerturbationMethod):
-    """LIME (Ribeiro et al. 2016): weights of a linear model fitted around the row.
+    """Rank by LIME (Ribeiro et al. 2016): the weights of a linear model fitted around the row.
 
     Parameters
     ----------
-    background : training rows
-        Their quartiles and moments say how to perturb; by default the rows that a fitted view kept.
+    background : rows, optional
+        Training rows whose quartiles and moments define the perturbation; by default those stored in a
+        fitted view.
     samples : int
         Perturbed rows per explanation; 5,000 is the package's default.
     discretize : bool
         Fit on "in the same quartile or not" (the package's default) instead of on the values.
     magnitude : bool
-        Rank by absolute weights, as the package does; False ranks by the sign too.
+        Rank by absolute weights, as the package does; False ranks by signed weights.
 
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(X[:, 2] - 0.1 * X[:, 0]))
@@ -148,7 +153,7 @@ class Lime(PerturbationMethod):
         self, predict: Predict, background: Array, view: Columns, task: Task | None
     ) -> RowAttribution:
         if np.isnan(background).any():
-            raise InputError("LIME takes no missing values; fill them first, or use KernelShap.")
+            raise InputError("LIME does not accept missing values; fill them first, or use KernelShap.")
         lime_tabular = require("lime.lime_tabular", extra="baselines")
         regression = task == "regression"
         random = np.random.RandomState(self.seed)
@@ -158,22 +163,22 @@ class Lime(PerturbationMethod):
             mode="regression" if regression else "classification",
             categorical_features=list(view.levels_),
             discretize_continuous=self.discretize,
-            # All features are kept, so that choosing among them first would change nothing but the time.
+            # All features get a weight, so that selecting among them first would only take time.
             feature_selection="none",
             random_state=random,
         )
 
         def attribute(row: Array, label: int, seed: int) -> Array:
             random.seed(seed)  # lime, its sampler and its discretizer share this generator
-            found = lime.explain_instance(
+            explained = lime.explain_instance(
                 row, predict, labels=(label,), num_features=d, num_samples=self.samples
             )
-            return in_feature_order(found.local_exp[1 if regression else label])
+            return in_feature_order(explained.local_exp[1 if regression else label])
 
         return attribute
 
     def _of_presence(self, predict: Predict, d: int, label: int, seed: int) -> Array:
-        """By random subsets, near ones weighing more: what lime_image does with its segments."""
+        """Fit on random subsets, near ones with more weight, as lime_image does with its segments."""
         lime_base = require("lime.lime_base", extra="baselines")
         random = np.random.RandomState(seed)
         masks = random.randint(0, 2, size=(self.samples, d))
@@ -183,30 +188,33 @@ class Lime(PerturbationMethod):
         base = lime_base.LimeBase(
             lambda x: np.sqrt(np.exp(-(x**2) / LIME_KERNEL_WIDTH**2)), random_state=random
         )
-        found = base.explain_instance_with_data(
+        weights = base.explain_instance_with_data(
             masks, predict(masks), distances, label, d, feature_selection="none"
-        )
-        return in_feature_order(found[1])
+        )[1]
+        return in_feature_order(weights)
 
 
 @dataclass(eq=False, repr=False)
 class KernelShap(PerturbationMethod):
-    """Kernel SHAP (Lundberg and Lee 2017): Shapley values of P_m(predicted class | x) by weighted regression.
+    """Rank by Kernel SHAP (Lundberg and Lee 2017): Shapley values of P_m(predicted class | x) by regression.
+
+    With more than ten features, shap gives at most ten of them a value (its l1_reg default); the others score
+    zero.
 
     Parameters
     ----------
-    background : training rows
-        What a missing feature is averaged over; by default the rows that a fitted view kept.
+    background : rows, optional
+        Training rows that absent features are averaged over; by default those stored in a fitted view.
     background_rows : int
-        At most this many of them, drawn by the seed. 100 is where shap begins to warn; ten k-means centres
-        are about ten times faster but found fewer exact sets (.43 against .75, additive set, 60 rows).
+        Use at most this many background rows. shap warns above 100. Ten k-means centres are about ten times
+        faster but found fewer exact sets (0.43 versus 0.75, additive set, 60 rows).
     samples : int or "auto"
         Subsets per explanation; "auto" is the package's default, 2 d + 2048.
     magnitude : bool
-        Rank by absolute attributions, as is usual; False ranks by the sign too.
+        Rank by absolute attributions, as is usual; False ranks by signed attributions.
 
-    With more than ten features shap itself keeps ten (its l1_reg default); the others score zero.
-
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(X[:, 2] - 0.1 * X[:, 0]))
@@ -237,7 +245,7 @@ class KernelShap(PerturbationMethod):
         return attribute
 
     def _of_presence(self, predict: Predict, d: int, label: int, seed: int) -> Array:
-        """Against the row with all units removed."""
+        """Compare with the row with all units masked."""
         shap = require("shap", extra="baselines")
         kernel = shap.KernelExplainer(lambda masks: predict(masks)[:, label], np.zeros((1, d)))
         with global_seed(seed):
@@ -245,14 +253,14 @@ class KernelShap(PerturbationMethod):
         return np.asarray(values).reshape(d)
 
 
-def ask_masks(black_box: BlackBox, view: View, X: Any, units: Array) -> Predict:
-    """What the model says of X, a single row, of which only some of the `units` are left."""
+def query_masks(black_box: BlackBox, view: View, X: Any, units: Array) -> Predict:
+    """Return the model's predictions for masks of the `units` of X, a single row."""
 
     def predict(masks: Array) -> Array:
         parts = []
-        for some in batches(len(masks), UNIT_BATCH):
-            mask = np.zeros((some.stop - some.start, view.d), dtype=bool)
-            mask[:, units] = masks[some] > 0.5
+        for rows in batches(len(masks), UNIT_BATCH):
+            mask = np.zeros((rows.stop - rows.start, view.d), dtype=bool)
+            mask[:, units] = masks[rows] > 0.5
             copies = view.take(X, np.zeros(len(mask), dtype=np.int64))
             parts.append(black_box(view.for_model(copies, mask, rng=np.random.default_rng(0))))
         return np.concatenate(parts)
@@ -261,19 +269,19 @@ def ask_masks(black_box: BlackBox, view: View, X: Any, units: Array) -> Predict:
 
 
 def in_feature_order(weights: Iterable[tuple[int, float]]) -> Array:
-    """lime's pairs (feature, weight), of which every feature has one, as (d,) weights."""
+    """Return (d,) weights from lime's pairs (feature, weight), one for every feature."""
     return np.array([weight for _, weight in sorted(weights)])
 
 
 def row_seed(seed: int, row: Any) -> int:
-    """A seed for one row: the same for the same content, unrelated for others."""
+    """Return a seed for one row that depends on its content only."""
     content = np.ascontiguousarray(row).tobytes()
     return int(np.random.SeedSequence([seed, crc32(content)]).generate_state(1)[0])
 
 
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
-    """Seed numpy's global generator, which shap draws from, and put its state back."""
+    """Seed numpy's global generator, which shap draws from, and restore its state."""
     state = np.random.get_state()
     np.random.seed(seed)
     try:
@@ -284,7 +292,7 @@ def global_seed(seed: int) -> Iterator[None]:
 
 @contextmanager
 def quiet(logger_name: str) -> Iterator[None]:
-    """No log lines below errors for a while."""
+    """Suppress log lines below errors."""
     logger = logging.getLogger(logger_name)
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,6 +1,6 @@
-"""Census rows of 32,561 adults and whether they earn more than 50,000 dollars (Becker and Kohavi, 1996).
+"""Census data of 32,561 adults and whether they earn more than 50,000 dollars (Becker and Kohavi 1996).
 
-The copy that the package `xai` carries: the training part of the UCI set without the sampling weight and the
+This is the copy in the package `xai`: the training part of the UCI data without the sampling weight and the
 native country, with columns named gender, ethnicity and loan (the label). 3,804 rows repeat another.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from l2x._base.arrays import Array
 from l2x.datasets._fetching import DataFile, DataSet, pip_wheel
 from l2x.errors import DataError
 
@@ -28,41 +29,51 @@ ROWS = 32_561
 
 @dataclass(frozen=True)
 class AdultData:
-    """People as a frame: numbers, categories with missing cells; and whether they earn more than 50,000."""
+    """People, and whether they earn more than 50,000 dollars.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame
+        Columns of numbers and of categories, some with missing cells.
+    y : array of int, (n,)
+        1 for more than 50,000 dollars, otherwise 0.
+    """
 
     X: pd.DataFrame
-    y: np.ndarray[Any, Any]  # (n,) 0 or 1
+    y: Array
 
     def __len__(self) -> int:
         return len(self.X)
 
 
 def adult(*, folder: str | Path | None = None, progress: bool = True) -> AdultData:
-    """All rows: 12 columns, seven of them categories, two of those with missing cells.
+    """Return all rows: 12 columns, seven of them with categories, two of those with missing cells.
 
-    They come from `folder` (census.csv), from the cache, or are fetched into it, checked by md5 and by count.
+    The rows come from `folder`, from the cache, or are fetched into it; md5 and number are checked.
 
-    folder : where the file is, if it is here already
-    progress : show a bar while fetching
+    Parameters
+    ----------
+    folder : path, optional
+        Folder that holds census.csv.
+    progress : bool
+        Show a progress bar while fetching.
 
     Returns
     -------
-    An `AdultData`: the frame `.X` and the labels `.y`.
+    AdultData
+        The frame `.X` and the labels `.y`.
 
-    Raises
-    ------
-    DataError
-        If the file is not what it should be, or cannot be fetched.
-
+    Examples
+    --------
     >>> adult().X.shape  # doctest: +SKIP
     (32561, 12)
     """
     home = ADULT.fetch(local=folder, progress=progress)
-    return of_csv((home / FILE.name).read_bytes())
+    return parse_csv((home / FILE.name).read_bytes())
 
 
-def of_csv(content: bytes) -> AdultData:
-    """The file: spaces after commas, a question mark for a missing cell, a column of row numbers."""
+def parse_csv(content: bytes) -> AdultData:
+    """Parse the file, which has spaces after commas, "?" for missing cells, and a column of row numbers."""
     import pandas as pd
 
     frame = pd.read_csv(BytesIO(content), index_col=0, skipinitialspace=True, na_values="?")

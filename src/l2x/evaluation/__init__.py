@@ -1,48 +1,58 @@
-"""How good is an explanation? Against the model, against a judge, against known truth, in bits.
+"""How good is an explanation? Metrics, an independent evaluator, a leakage test, and a report of all of them.
 
-A metric is a value per row, (n,); `Bootstrap` makes an `Estimate` of them; a `ReportCard` is a list of those.
+A metric returns one value per row, (n,). A `Bootstrap` turns them into an `Estimate` with its interval, and a
+`Report` is a list of estimates.
 """
 
-from l2x.evaluation._card import ReportCard
-from l2x.evaluation._choose_k import SizeChoice, choose_k
 from l2x.evaluation._comparison import Comparison, compare
-from l2x.evaluation._encoding import Encoding, encode_meter
-from l2x.evaluation._information import Information, information
-from l2x.evaluation._judge import fit_judge
-from l2x.evaluation._mask_only import mask_only_accuracy
-from l2x.evaluation._random_model import random_model
-from l2x.evaluation._ranks import exact_sets, false_discovery_rate, median_rank, true_positive_rate
-from l2x.evaluation._report_card import report_card
-from l2x.evaluation._stability import collapse, jaccard
-from l2x.evaluation._words import filler, selected_words
-from l2x.learning import Bootstrap, ConditionalModel, Estimate, FittedQ, posthoc_accuracy, posthoc_r2
+from l2x.evaluation._evaluator import fit_evaluator, random_model
+from l2x.evaluation._evidence import Reference
+from l2x.evaluation._information import Information, SizeChoice, choose_k, information
+from l2x.evaluation._leakage import ExplainedRows, Leakage, leakage_test, mask_only_accuracy
+from l2x.evaluation._metrics import (
+    collapse,
+    exact_sets,
+    false_discovery_rate,
+    jaccard,
+    median_rank,
+    selected_words,
+    true_positive_rate,
+)
+from l2x.evaluation._parts import Entry, Part
+from l2x.evaluation._report import Report, report
+from l2x.evaluation._verdict import TOLERANCE
+from l2x.learning import Bootstrap, ConditionalModel, Estimate, FittedSurrogate, posthoc_accuracy, posthoc_r2
 
 __all__ = [
+    "TOLERANCE",
     "Bootstrap",
     "Comparison",
     "ConditionalModel",
-    "Encoding",
+    "Entry",
     "Estimate",
-    "FittedQ",
+    "ExplainedRows",
+    "FittedSurrogate",
     "Information",
-    "ReportCard",
+    "Leakage",
+    "Part",
+    "Reference",
+    "Report",
     "SizeChoice",
     "choose_k",
     "collapse",
     "compare",
-    "encode_meter",
     "exact_sets",
     "false_discovery_rate",
-    "filler",
-    "fit_judge",
+    "fit_evaluator",
     "information",
     "jaccard",
+    "leakage_test",
     "mask_only_accuracy",
     "median_rank",
     "posthoc_accuracy",
     "posthoc_r2",
     "random_model",
-    "report_card",
+    "report",
     "selected_words",
     "true_positive_rate",
 ]

@@ -1,29 +1,47 @@
-"""In bits: how much of the information about the model's answer does the selection carry?
+"""Information about the prediction, in bits: how much a selection carries, and how many features are enough.
 
-Bits are differences of log-likelihoods, row by row: log q(y | x_S) of the selection, and log P_m(y | x) of
-the whole input, each against `log_uninformed`, which knows only the mean answer.
+Bits are differences of log-likelihoods, row by row: log q(y | x_S) for the selection and log P_m(y | x) for
+the whole input, each compared with `log_uninformed`, which knows only the mean prediction.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from l2x._base.arrays import Array
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.learning import BITS, Conditional
+from l2x.learning import BITS, Conditional, checked_share
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# Up to this many features every k is tried; beyond it, about this many on a geometric scale.
+FEW_SIZES = 16
+# Gains below this, in nats, count as no information.
+NO_GAIN = 1e-3
 
 
 @dataclass(frozen=True)
 class Information:
-    """Bits about the model's answer Y.
+    """Bits about the model's prediction Y.
 
-    captured : H(Y) - E[-log2 q(Y | X_S)], a lower bound of I(X_S; Y), section 3.1; below zero if q is poor
-    available : I(X; Y) = H(Y) - E[H(P_m(.|X))], all that the input has
+    Attributes
+    ----------
+    captured : float
+        H(Y) - E[-log2 q(Y | X_S)], a lower bound of I(X_S; Y), section 3.1; below zero if q is poor.
+    available : float
+        I(X; Y) = H(Y) - E[H(P_m(.|X))], the information in the whole input.
 
+    Examples
+    --------
     >>> Information(captured=0.3, available=0.6).share
     0.5
     """
@@ -33,54 +51,60 @@ class Information:
 
     @property
     def share(self) -> float:
-        """captured / available; NaN if there is no information at all."""
+        """Captured / available; NaN if no information is available."""
         return self.captured / self.available if self.available > 0 else float("nan")
 
 
 def information(
-    value: Conditional, X: Any, explanation: Explanation, *, responses: Array | None = None
+    evaluator: Conditional, X: Any, explanation: Explanation, *, predictions: Array | None = None
 ) -> Information:
-    """Bits that the selection carries about the model's answer, of the bits that the whole input has.
+    """Return how many bits about the prediction the selection carries, and how many the whole input has.
 
     Parameters
     ----------
-    value : the q that is asked: a `fit_judge`, `explainer.q_`, a `ConditionalModel`. A comparison between
-        explainers needs one q for all of them, best a judge that none of them was trained with
-    X : the n rows that were explained
-    explanation : what was selected in them
-    responses : (n, classes), the model's answers for X, if they are known; otherwise the value asks the model
+    evaluator : Conditional
+        A `fit_evaluator`, `explainer.surrogate_` or `ConditionalModel`. To compare explainers, use one
+        evaluator for all of them, best one that none of them was trained with.
+    X : rows
+        The n rows that were explained.
+    explanation : Explanation
+        The selected features of these rows.
+    predictions : array, (n, classes), optional
+        The model's predictions for X; by default the model is queried.
 
     Returns
     -------
-    An `Information`: bits captured and available, and their share.
+    Information
+        Bits captured and available, and their share.
 
-    Raises
-    ------
-    InputError
-        If the model predicts numbers.
-
+    Examples
+    --------
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("orange_skin", 200, seed=0)
     >>> truth = Explanation(data.truth.astype(float), k=4, feature_names=[f"x{i}" for i in range(10)])
     >>> round(information(data.model.conditional(rows=50), data.X, truth).share, 3)
     1.0
     """
-    answers = np.asarray(value.answers(X) if responses is None else responses, dtype=np.float64)
-    if not np.allclose(answers.sum(axis=1), 1, atol=1e-3):
-        raise InputError("Bits are about class probabilities; for regression use l2x.evaluation.posthoc_r2.")
-    log_q = value.log_q(X, explanation.mask, answers)
-    uninformed = log_uninformed(answers, classes=True)
+    predictions = np.asarray(evaluator.predictions(X) if predictions is None else predictions, np.float64)
+    _check_probabilities(predictions)
+    log_q = evaluator.log_q(X, explanation.mask, predictions)
+    uninformed = log_uninformed(predictions, classes=True)
     return Information(
         captured=float((log_q - uninformed).mean() * BITS),
-        available=float((log_informed(answers, classes=True) - uninformed).mean() * BITS),
+        available=float((log_informed(predictions, classes=True) - uninformed).mean() * BITS),
     )
 
 
-def log_uninformed(target: Array, *, classes: bool) -> Array:
-    """(n,) nats: log q(y) under the mean answer alone, what an empty selection is worth.
+def _check_probabilities(predictions: Array) -> None:
+    if not np.allclose(predictions.sum(axis=1), 1, atol=1e-3):
+        raise InputError("Bits need class probabilities; for regression use l2x.evaluation.posthoc_r2.")
 
-    `target` : (n, outputs), class probabilities, or standardised means of a Gaussian with variance one (up to
-    a constant, as in l2x.learning._likelihood)
+
+def log_uninformed(target: Array, *, classes: bool) -> Array:
+    """Return log q(y) under the mean prediction alone, (n,) nats: the value of an empty selection.
+
+    `target`, (n, outputs), holds class probabilities, or standardised values of a Gaussian with variance one
+    (up to a constant, as in `l2x.learning`).
     """
     if classes:
         return np.asarray(target @ np.log(np.maximum(target.mean(axis=0), 1e-12)))
@@ -88,7 +112,140 @@ def log_uninformed(target: Array, *, classes: bool) -> Array:
 
 
 def log_informed(target: Array, *, classes: bool) -> Array:
-    """(n,) nats: log P_m(y | x) itself, what the whole input is worth."""
+    """Return log P_m(y | x), (n,) nats: the value of the whole input."""
     if classes:
         return np.asarray((target * np.log(np.maximum(target, 1e-300))).sum(axis=1))
     return np.zeros(len(target))
+
+
+@dataclass(frozen=True)
+class SizeChoice:
+    """The smallest k that preserves a share of the information, and the curve it was read from.
+
+    Attributes
+    ----------
+    k : int
+        The chosen number of features.
+    keep : float
+        The share that was requested.
+    sizes : list of int
+        The values of k that were measured.
+    shares : list of float
+        Their shares; 1 is the most that any number of features reaches with this evaluator.
+
+    Examples
+    --------
+    >>> SizeChoice(k=2, keep=0.95, sizes=[1, 2, 3], shares=[0.7, 0.96, 1.0]).k
+    2
+    """
+
+    k: int
+    keep: float
+    sizes: list[int]
+    shares: list[float]
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the curve with the chosen k marked, and save it if a path is given."""
+        from l2x.display import plot_sizes
+
+        return plot_sizes(self, path)
+
+
+def choose_k(
+    explainer: Any,
+    X: Any,
+    *,
+    keep: float = 0.95,
+    evaluator: Conditional | None = None,
+    predictions: Array | None = None,
+) -> SizeChoice:
+    """Return the smallest k whose selections preserve a share of the information about the prediction.
+
+    All sizes are cut from one ranking of the features: nothing is refitted.
+
+    Parameters
+    ----------
+    explainer : Explainer or object with explain(X, k)
+        The fitted explainer.
+    X : rows
+        Rows to measure on, best rows that the explainer was not fitted on.
+    keep : float
+        The share to preserve; 1 is what the best number of features carries.
+    evaluator : Conditional, optional
+        Measures the information; by default the explainer's own surrogate. A `fit_evaluator` is better.
+    predictions : array, (n, outputs), optional
+        The model's predictions for X; by default the model is queried.
+
+    Returns
+    -------
+    SizeChoice
+        The chosen `.k`, the curve `.sizes` and `.shares`, and `.plot()`.
+
+    Examples
+    --------
+    >>> from l2x.baselines import GlobalTopK
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("orange_skin", 200, seed=0)
+    >>> exact = data.model.conditional(rows=100)
+    >>> choose_k(GlobalTopK(exact).fit(data.X, k=4), data.X, evaluator=exact).k
+    4
+    """
+    return _chosen(_gain(explainer, X, evaluator, predictions), checked_share(keep))
+
+
+class Gain:
+    """Information in the k best features, in nats, mean over rows; each k is measured once."""
+
+    def __init__(self, evaluator: Conditional, X: Any, ranking: Explanation, predictions: Array) -> None:
+        self.evaluator, self.X, self.ranking, self.predictions = evaluator, X, ranking, predictions
+        self.measured: dict[int, float] = {}
+        self.nothing = float(evaluator.log_q(X, np.zeros_like(ranking.mask), predictions).mean())
+
+    def __call__(self, k: int) -> float:
+        if k not in self.measured:
+            log_q = self.evaluator.log_q(self.X, replace(self.ranking, k=k).mask, self.predictions)
+            self.measured[k] = float(log_q.mean()) - self.nothing
+        return self.measured[k]
+
+
+def candidate_sizes(d: int) -> list[int]:
+    """Return every size up to d, or about FEW_SIZES sizes on a geometric scale that ends at d."""
+    if d <= FEW_SIZES:
+        return list(range(1, d + 1))
+    return sorted({round(float(k)) for k in np.geomspace(1, d, FEW_SIZES)})
+
+
+def _gain(explainer: Any, X: Any, evaluator: Conditional | None, predictions: Array | None) -> Gain:
+    if evaluator is None:
+        evaluator = getattr(explainer, "surrogate_", None)
+    if evaluator is None:
+        kind = type(explainer).__name__
+        raise InputError(f"A {kind} has no surrogate; pass evaluator=, such as a fit_evaluator.")
+    predictions = evaluator.predictions(X) if predictions is None else np.asarray(predictions)
+    if predictions.ndim != 2 or len(predictions) != len(X):
+        raise InputError(f"predictions has the shape {predictions.shape}; expected ({len(X)}, outputs).")
+    return Gain(evaluator, X, explainer.explain(X, 1), predictions)
+
+
+def _chosen(gain: Gain, keep: float) -> SizeChoice:
+    sizes = candidate_sizes(gain.ranking.scores.shape[1])
+    most = max(gain(k) for k in sizes)
+    if most < NO_GAIN:
+        warnings.warn(
+            "No number of features carries information about the prediction: does it vary on these rows?",
+            stacklevel=3,
+        )
+        return SizeChoice(1, keep, sizes, [0.0] * len(sizes))
+    k = _smallest(gain, sizes, keep * most)
+    measured = sorted(gain.measured)
+    return SizeChoice(k, keep, measured, [gain(size) / most for size in measured])
+
+
+def _smallest(gain: Gain, sizes: Sequence[int], enough: float) -> int:
+    """Return the smallest k with enough gain, by bisection between two sizes of the grid."""
+    k = next((k for k in sizes if gain(k) >= enough), sizes[-1])
+    low = max((size for size in sizes if size < k), default=0)
+    while k - low > 1:
+        middle = (low + k) // 2
+        low, k = (low, middle) if gain(middle) >= enough else (middle, k)
+    return k

@@ -1,211 +1,291 @@
-"""The parts of a report card, one function each: evidence in, numbers with their intervals out.
+"""The parts of a report, one function each: evidence in, numbers with their intervals out.
 
-A part that is new here, and in `measured_parts`, is printed, saved and drawn without a change elsewhere.
+A part that is added to `measured_parts` is printed, saved and drawn without a change elsewhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from l2x._base.arrays import Array
 from l2x.baselines import oracle
-from l2x.evaluation._card import Entry, Part
-from l2x.evaluation._choose_k import candidate_sizes
-from l2x.evaluation._encoding import Encoding, encode_meter
 from l2x.evaluation._evidence import Evidence
-from l2x.evaluation._ranks import exact_rows, false_discovery_rows, median_rank, true_positive_rows
-from l2x.evaluation._stability import collapse, distinct_sets, jaccard, overlap
-from l2x.evaluation._verdict import TOLERANCE, UNCHECKED, Fidelity, Verdict, fidelity_on, verdict_on
+from l2x.evaluation._information import candidate_sizes
+from l2x.evaluation._leakage import ExplainedRows, Leakage, leakage_test
+from l2x.evaluation._metrics import (
+    collapse,
+    distinct_sets,
+    exact_sets,
+    false_discovery_rate,
+    jaccard,
+    median_rank,
+    overlap,
+    true_positive_rate,
+)
+from l2x.evaluation._verdict import TOLERANCE, UNTESTED, Fidelity, Verdict, fidelity_verdict, leakage_verdict
 from l2x.explanation import Explanation
-from l2x.features import jitter
 from l2x.learning import BITS, Bootstrap, Conditional, Estimate, RemovalTest
 from l2x.model import query
 
-# At most this many rows of X_train teach the probes of the encode-meter.
+# The probes of the leakage test are fitted on at most this many rows of X_train.
 PROBE_ROWS = 50_000
-# The oracle tries every subset: of at most this many rows.
+# The oracle tries every subset, so it explains at most this many rows.
 ORACLE_ROWS = 300
-# Kernel SHAP shows the model this many subsets of one row by default (shap.KernelExplainer: 2 d + 2048, or
-# all 2^d - 2 if these are fewer), each with the rest filled from every background row; 100 of them are usual
+# Kernel SHAP queries the model for this many subsets of one row by default (shap.KernelExplainer: 2 d + 2048,
+# or all 2^d - 2 if these are fewer), each filled from every background row; 100 of those are usual
 # (shap.sample).
 SHAP_SUBSETS, SHAP_BACKGROUND = 2048, 100
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One number of a report.
+
+    Attributes
+    ----------
+    key : str
+        The key in `Report.to_dict`.
+    label : str
+        The name that is printed.
+    estimate : Estimate
+        The number and its interval.
+    meaning : str
+        How to read it.
+    digits : int
+        Number of digits after the point.
+
+    Examples
+    --------
+    >>> Entry("share", "share", Estimate(0.5, 0.4, 0.6), digits=1).text
+    '0.5 [0.4, 0.6]'
+    """
+
+    key: str
+    label: str
+    estimate: Estimate
+    meaning: str = ""
+    digits: int = 3
+
+    @property
+    def text(self) -> str:
+        """The number and its interval, as printed."""
+        return self.estimate.text(self.digits)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One section of a report.
+
+    Attributes
+    ----------
+    key, title : str
+        Names for programs and for people.
+    entries : sequence of Entry
+        The numbers.
+    about : str
+        What is measured, in a sentence or two.
+    remark : str
+        A note on these numbers, such as why there are none.
+
+    Examples
+    --------
+    >>> Part("cost", "Cost", [Entry("rows", "rows", Estimate(9.0))])["rows"].value
+    9.0
+    """
+
+    key: str
+    title: str
+    entries: Sequence[Entry]
+    about: str = ""
+    remark: str = ""
+
+    def __getitem__(self, key: str) -> Estimate:
+        """Return a number by its key: `report["leakage"]["gain"]`."""
+        estimates = {entry.key: entry.estimate for entry in self.entries}
+        if key not in estimates:
+            raise KeyError(f"{key!r}; part {self.key!r} has {', '.join(estimates)}")
+        return estimates[key]
+
+
 def measured_parts(evidence: Evidence, *, brief: bool) -> tuple[list[Part], Verdict]:
-    """The parts in the order in which they are read, and the verdict that rests on them."""
-    fidelity, judge, information = (part(evidence) for part in (fidelity_part, judge_part, information_part))
+    """Return the parts in reading order, and the verdict on leakage."""
+    fidelity, evaluator, information = (
+        part(evidence) for part in (fidelity_part, evaluator_part, information_part)
+    )
     if brief:
-        return [fidelity, judge, information], UNCHECKED
-    encoding, verdict = encoding_part(evidence)
-    parts = [fidelity, judge, encoding, information, stability_part(evidence)]
-    if evidence.truth is not None:
-        parts.append(truth_part(evidence, np.asarray(evidence.truth, dtype=bool)))
+        return [fidelity, evaluator, information], UNTESTED
+    leakage, verdict = leakage_part(evidence)
+    parts = [fidelity, evaluator, leakage, information, stability_part(evidence)]
+    if evidence.reference.truth is not None:
+        parts.append(truth_part(evidence, np.asarray(evidence.reference.truth, dtype=bool)))
     return [*parts, cost_part(evidence)], verdict
 
 
 def fidelity_part(evidence: Evidence) -> Part:
-    """The model itself, shown only the selection, or everything else."""
+    """Measure post-hoc accuracy and the removal test, for every way of masking."""
     entries = [
         entry
-        for i, (removal, predicted) in enumerate(evidence.predictions.items())
-        for entry in _fidelity_entries(evidence, removal, predicted, own=i == 0)
+        for i, (masking, predicted) in enumerate(evidence.masked.items())
+        for entry in _fidelity_entries(evidence, masking, predicted, own=i == 0)
     ]
     return Part(
         "fidelity",
         f"Fidelity: post-hoc {evidence.measure} of the model",
         entries,
-        "Is the model's answer the same when it is shown only the selected features, the rest removed in "
-        "several ways? And when it is shown everything else? A selection that encodes the answer can score "
-        "high here.",
+        "Does the model predict the same from the selected features alone (sufficiency), and from all others "
+        "(removal test, comprehensiveness)? The remaining features are masked in several ways. A selection "
+        "that leaks the prediction can score high here.",
     )
 
 
-def fidelity_verdict(evidence: Evidence) -> tuple[Fidelity, str]:
-    """Does the model keep more with the selection than with random features, under the view's own removal?"""
-    own = next(iter(evidence.predictions.values()))
-    lost = own.map(evidence.losses)
-    kept = lost.map(lambda losses: float(1 - losses.mean()))
-    advantage = evidence.boot.mean(lost.random[0] - lost.selection)
-    return fidelity_on(advantage, kept.selection, kept.random[0], kept.complement)
+def fidelity_finding(evidence: Evidence) -> tuple[Fidelity, str]:
+    """Compare the selected features with random ones under the view's own masking."""
+    own = next(iter(evidence.masked.values()))
+    losses = own.map(evidence.losses)
+    agreement = losses.map(lambda rows: float(1 - rows.mean()))
+    return fidelity_verdict(
+        evidence.boot.mean(losses.random[0] - losses.selected),
+        selection=agreement.selected,
+        random=agreement.random[0],
+        removal=agreement.removal,
+        measure=evidence.measure,
+    )
 
 
 def _fidelity_entries(
-    evidence: Evidence, removal: str | None, predicted: RemovalTest[Array], *, own: bool
+    evidence: Evidence, masking: str | None, predicted: RemovalTest[Array], *, own: bool
 ) -> list[Entry]:
-    """Return the entries for one way of masking, the view's own or another: with the selection, its KL
-    divergence, with the complement, and chance."""
-    key = removal or "removed"
-    label = f"the rest removed ({removal})" if removal else "the rest removed"
-    kept = predicted.map(evidence.agreement)
-    entries = [Entry(key, label, kept.selection, "high is good")]
+    """Return the entries for one way of masking."""
+    key = masking or "masked"
+    label = f"other features masked ({masking})" if masking else "other features masked"
+    agreement = predicted.map(evidence.agreement)
+    entries = [Entry(key, label, agreement.selected, "higher is better")]
     if evidence.classifies:
-        kl = evidence.boot.mean(_kl(evidence.answers, predicted.selection) * BITS)
-        entries.append(Entry(f"{key}_kl", "  KL from the full answer, bits", kl, "low is good"))
+        kl = evidence.boot.mean(_kl(evidence.predictions, predicted.selected) * BITS)
+        entries.append(Entry(f"{key}_kl", "  KL from the full prediction, bits", kl, "lower is better"))
     chance = "random" if own else f"{key}_random"
     return [
         *entries,
-        Entry(f"{key}_complement", "  the selection removed", kept.complement, "low is good"),
-        Entry(chance, "  random features instead", kept.random[0], "chance"),
+        Entry(f"{key}_removal", "  selected features masked", agreement.removal, "lower is better"),
+        Entry(chance, "  random features instead", agreement.random[0], "chance"),
     ]
 
 
 def _kl(p: Array, q: Array) -> Array:
-    """(n,) KL(p || q) in nats; a q that is certain and wrong counts as one in a million."""
+    """Return KL(p || q), (n,) nats; q is at least one in a million, so that the result is finite."""
     return np.asarray((p * (np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(q, 1e-6)))).sum(axis=1))
 
 
-def judge_part(evidence: Evidence) -> Part:
-    """EVAL-X: a q fitted on random subsets of other rows."""
+def evaluator_part(evidence: Evidence) -> Part:
+    """Measure what an evaluator predicts that was fitted on random subsets of other rows (EVAL-X)."""
     everything, masks = evidence.selectable, evidence.masks
     cases = [
-        ("selection", "the selection", masks.selection),
-        # It has never read features that cannot be selected: all that it can read stays.
-        ("complement", "all but the selection", everything & masks.complement),
+        ("selection", "selected features", masks.selected),
+        # The evaluator was never fitted with features that cannot be selected.
+        ("removal", "selected features masked", everything & masks.removal),
         ("random", "random features instead", masks.random[0]),
-        ("everything", "everything selected", everything),
-        ("nothing", "nothing selected", np.zeros_like(everything)),
+        ("everything", "all features", everything),
+        ("nothing", "no features", np.zeros_like(everything)),
     ]
     entries = []
     for key, label, mask in cases:
-        guesses = evidence.judge.predict(evidence.X_test, mask)
-        loss = -evidence.judge.log_q(evidence.X_test, mask, evidence.answers)
+        guesses = evidence.evaluator.predict(evidence.X_test, mask)
+        loss = -evidence.evaluator.log_q(evidence.X_test, mask, evidence.predictions)
         entries.append(Entry(key, label, evidence.agreement(guesses)))
         entries.append(Entry(f"{key}_loss", "  log-loss, nats", evidence.boot.mean(loss)))
     return Part(
-        "judge",
-        f"Independent judge: {evidence.measure}",
+        "evaluator",
+        f"Independent evaluator: {evidence.measure}",
         entries,
-        "A predictor that was fitted on random subsets of other rows, so that it knows no explainer's code "
-        "(EVAL-X).",
+        "A predictor that was fitted on random subsets of other rows (EVAL-X). It has seen no explainer's "
+        "selections, so it cannot exploit leakage.",
     )
 
 
-def encoding_part(evidence: Evidence) -> tuple[Part, Verdict]:
-    """The encode-meter, and the verdict that rests on it."""
-    (train_X, train_masks, train_answers), (X, masks, answers) = _probe_rows(evidence)
-    meter = encode_meter(
-        evidence.judge, train_X, train_masks, train_answers, test_X=X, test_masks=masks, test_answers=answers,
-        plan=evidence.plan, seed=evidence.seed,
-    )  # fmt: skip
-    boot = Bootstrap(len(masks), seed=evidence.seed)
-    gain, control = boot.mean(meter.gain * BITS), boot.mean(meter.control * BITS)
+def leakage_part(evidence: Evidence) -> tuple[Part, Verdict]:
+    """Run the leakage test, and return its verdict as well."""
+    train, test = _probe_rows(evidence)
+    leakage = leakage_test(evidence.evaluator, train, test, training=evidence.training, seed=evidence.seed)
+    boot = Bootstrap(len(test.mask), seed=evidence.seed)
+    gain, control = boot.mean(leakage.gain * BITS), boot.mean(leakage.control * BITS)
     share = evidence.share(gain)
     missed = max(evidence.available - float(evidence.captured(evidence.selectable).mean()), 0.0)
     entries = [
-        *_reading_entries(evidence, meter, answers, boot),
-        Entry("encode_meter", "encode-meter, bits", boot.mean(meter.divergence * BITS),
-              "E KL(g1 || g0); 0: no encoding"),
-        Entry("gain", "  as gain on the answer, bits", gain, "what the choice adds to the values"),
-        Entry("control", "  noise of fitting, bits", control, "a second g0 against the first"),
-        Entry("share", "  share of the information", share, f"over {TOLERANCE:.2f} it encodes"),
-        Entry("missed", "  the judge misses, bits", Estimate(missed), "even with everything selected"),
+        *_probe_entries(evidence, leakage, test.predictions, boot),
+        Entry("divergence", "leakage, bits", boot.mean(leakage.divergence * BITS),
+              "E KL(g1 || g0); 0: no leakage"),
+        Entry("gain", "  as gain in log-likelihood, bits", gain, "what the choice adds to the values"),
+        Entry("control", "  noise of fitting, bits", control, "a second g0 versus the first"),
+        Entry("share", "  share of the information", share, f"above {TOLERANCE:.2f} it leaks"),
+        Entry("missed", "  missed by the evaluator, bits", Estimate(missed), "even with all features"),
     ]  # fmt: skip
-    verdict = verdict_on(
+    verdict = leakage_verdict(
         share,
         proven=gain.low > max(abs(control.low), abs(control.high), missed),
         missed=evidence.share(Estimate(missed)).value,
-        rows=len(masks),
-        same_for_all=bool((masks == masks[0]).all() and (train_masks == masks[0]).all()),
+        rows=len(test.mask),
+        same_for_all=bool((test.mask == test.mask[0]).all() and (train.mask == test.mask[0]).all()),
     )
     about = (
-        "A probe of the explainer's own selections (g1) against a probe of the same masks, shuffled across "
-        "rows (g0), which can use only the values. What g1 knows more, the choice of features gives away."
+        "An explanation leaks if knowing which features were selected says more about the prediction than "
+        "their values do. One probe (g1) is fitted on the explainer's selections, another (g0) on the same "
+        "masks shuffled across rows, so that it can learn from the values only. The difference is leakage."
     )
-    return Part("encoding", "Encoding", entries, about), verdict
+    return Part("leakage", "Leakage test", entries, about), verdict
 
 
-def _probe_rows(evidence: Evidence) -> tuple[tuple[Any, Array, Array], tuple[Any, Array, Array]]:
-    """Rows, selections and answers: for the probes to learn from, and to measure them on."""
+def _probe_rows(evidence: Evidence) -> tuple[ExplainedRows, ExplainedRows]:
+    """Return the rows to fit the probes on, and those to measure on."""
     view, explanation = evidence.view, evidence.explanation
     if evidence.subject.source is None:
         order = np.random.default_rng(evidence.seed).permutation(len(explanation))
-        halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
-        learn, measure = (
-            (view.take(evidence.X_test, i), explanation.mask[i], evidence.answers[i]) for i in halves
+        train, test = (
+            ExplainedRows(view.take(evidence.X_test, i), explanation.mask[i], evidence.predictions[i])
+            for i in (np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :]))
         )
-        return learn, measure
+        return train, test
     X = view.check(evidence.X_train)
     X = view.take(X, slice(0, min(PROBE_ROWS, len(X))))
-    answers = query(evidence.black_box, view, X)
-    learn = X, evidence.subject.selections(evidence.subject.source, X).mask, answers
-    return learn, (evidence.X_test, explanation.mask, evidence.answers)
+    predictions = query(evidence.black_box, view, X)
+    train = ExplainedRows(X, evidence.subject.selections(evidence.subject.source, X).mask, predictions)
+    return train, ExplainedRows(evidence.X_test, explanation.mask, evidence.predictions)
 
 
-def _reading_entries(evidence: Evidence, meter: Encoding, answers: Array, boot: Bootstrap) -> list[Entry]:
-    """How well the answer can be read from the selections: by g1, from the mask alone, by chance."""
-    in_units = evidence.judge.likelihood.answers
-    read, alone = (evidence.agreement(in_units(o), answers) for o in (meter.outputs, meter.mask_only))
-    # The key is older than the name "probe": results/honesty.json holds it.
-    label = f"{evidence.measure} of a probe of these selections"
-    own = Entry("own_reader", label, read, "naive: a code helps it")
+def _probe_entries(evidence: Evidence, leakage: Leakage, predictions: Array, boot: Bootstrap) -> list[Entry]:
+    """Return how well the probe and the mask alone predict, and chance."""
+    in_units = evidence.evaluator.likelihood.predictions
+    probe, alone = (
+        evidence.agreement(in_units(outputs), predictions) for outputs in (leakage.outputs, leakage.mask_only)
+    )
+    own = Entry("own_probe", f"{evidence.measure} of a probe of these selections", probe, "leakage raises it")
     if not evidence.classifies:
         return [own, Entry("mask_only", "R² of the mask alone", alone, "0 is chance")]
-    classes = answers.argmax(axis=1)
-    usual = boot.mean(classes == np.bincount(classes).argmax())
+    classes = predictions.argmax(axis=1)
+    majority = boot.mean(classes == np.bincount(classes).argmax())
     return [
         own,
         Entry("mask_only", "accuracy of the mask alone", alone),
-        Entry("majority", "  the most frequent class", usual, "chance"),
+        Entry("majority", "  the most frequent class", majority, "chance"),
     ]
 
 
 def information_part(evidence: Evidence) -> Part:
-    """Bits that the judge finds in the selection, of the bits there are."""
+    """Measure the bits that the evaluator finds in the selection."""
     captured = evidence.boot.mean(evidence.captured(evidence.explanation.mask))
     entries = [
-        Entry("captured", "captured, bits", captured, "a lower bound, by the judge"),
+        Entry("captured", "captured, bits", captured, "a lower bound, by the evaluator"),
         Entry("available", "available, bits", Estimate(evidence.available)),
         Entry("share", "share", evidence.share(captured)),
     ]
-    about = "What the selected values say about the answer, by the judge."
-    return Part("information", "Information about the answer", entries, about)
+    about = "Bits about the prediction that the evaluator finds in the selected values."
+    return Part("information", "Information about the prediction", entries, about)
 
 
 def information_curve(evidence: Evidence) -> list[tuple[int, Estimate]]:
-    """(k, bits captured by the k best features), for all k if they are few."""
+    """Return (k, bits captured by the k best features) pairs; see `candidate_sizes`."""
     return [
         (k, evidence.boot.mean(evidence.captured(replace(evidence.explanation, k=k, sizes=None).mask)))
         for k in candidate_sizes(evidence.view.d)
@@ -213,84 +293,86 @@ def information_curve(evidence: Evidence) -> list[tuple[int, Estimate]]:
 
 
 def stability_part(evidence: Evidence) -> Part:
-    """Across seeds, under small noise, across rows, and across models."""
+    """Measure overlap across seeds, under small noise, across rows, and across models."""
     explanation, boot = evidence.explanation, evidence.boot
     chance = boot.mean(overlap(explanation.mask, evidence.masks.random[0]))
     sets = Estimate(float(distinct_sets(explanation)))
     entries = [
-        Entry("chance", "overlap with random sets", chance, "Jaccard at k"),
+        Entry("chance", "overlap with random sets", chance, "Jaccard index"),
         *_repeated_entries(evidence),
         *_randomised_entries(evidence, chance.value),
-        Entry("collapse", "the same for every row", boot.mean(collapse(explanation)), "1: one set for all"),
+        Entry("collapse", "overlap with the global top-k", boot.mean(collapse(explanation)),
+              "1: every row has the same set"),
         Entry("distinct", "different sets", sets, f"in {len(explanation):,} rows", digits=0),
-    ]
+    ]  # fmt: skip
     about = (
-        "How far the same features are selected with another seed, under small noise, for another row, for "
-        "another model. 1 is the same set, 0 a disjoint one."
+        "How far the same features are selected with another seed, under small noise, for another row, and "
+        "for another model. 1 is the same set, 0 a disjoint one."
     )
     return Part("stability", "Stability", entries, about)
 
 
 def _repeated_entries(evidence: Evidence) -> list[Entry]:
-    """The same method again: with other seeds, and on rows with a little noise."""
-    explanation, others, entries = evidence.explanation, evidence.subject.others, []
-    if others:
-        across = evidence.boot.mean(np.mean([jaccard(explanation, other) for other in others], axis=0))
-        entries.append(Entry("seeds", "overlap across seeds", across, f"{1 + len(others)} seeds"))
-    if evidence.subject.source is not None:
-        noisy = jitter(evidence.view, evidence.X_test, np.random.default_rng(evidence.seed))
+    """Return overlaps of the same method with other seeds, and on rows with a little noise."""
+    explanation, subject, entries = evidence.explanation, evidence.subject, []
+    if subject.repeats:
+        overlaps = np.mean([jaccard(explanation, repeat) for repeat in subject.repeats], axis=0)
+        across = evidence.boot.mean(overlaps)
+        entries.append(Entry("seeds", "overlap across seeds", across, f"{1 + len(subject.repeats)} seeds"))
+    if subject.source is not None:
+        noisy = evidence.view.jitter(evidence.X_test, np.random.default_rng(evidence.seed))
         if noisy is not None:
-            other = evidence.subject.selections(evidence.subject.source, noisy)
-            shared = evidence.boot.mean(jaccard(explanation, other))
+            repeat = subject.selections(subject.source, noisy)
+            shared = evidence.boot.mean(jaccard(explanation, repeat))
             entries.append(Entry("noise", "overlap under small noise", shared))
     return entries
 
 
 def _randomised_entries(evidence: Evidence, chance: float) -> list[Entry]:
-    """The same method, fitted to a random model: its selections must differ."""
-    if evidence.randomised is None:
+    """Return the overlap with the same method fitted to a random model, which must be small."""
+    if evidence.reference.randomised is None:
         return []
-    other = evidence.subject.selections(evidence.randomised, evidence.X_test)
+    other = evidence.subject.selections(evidence.reference.randomised, evidence.X_test)
     shared = evidence.boot.mean(jaccard(evidence.explanation, other))
     changes = shared.high < (1 + chance) / 2
-    meaning = "it changes with the model" if changes else "IT DOES NOT CHANGE WITH THE MODEL"
+    meaning = "changes with the model" if changes else "DOES NOT CHANGE WITH THE MODEL"
     return [Entry("randomised", "overlap for a random model", shared, meaning)]
 
 
 def truth_part(evidence: Evidence, truth: Array) -> Part:
-    """Against the truly relevant features, (n, d)."""
+    """Compare the selection with the truly relevant features, (n, d)."""
     explanation, boot = evidence.explanation, evidence.boot
-    # The k best that a method could select, or as many of them as there are.
+    # The best possible selection: k truly relevant features, or all of them if there are fewer.
     sizes = None if explanation.sizes is None else truth.sum(axis=1).clip(max=explanation.k)
     best = Explanation(truth.astype(float), explanation.k, explanation.feature_names, sizes=sizes)
-    found, wrong = true_positive_rows(best, truth).mean(), false_discovery_rows(best, truth).mean()
+    best_tpr, best_fdr = true_positive_rate(best, truth).mean(), false_discovery_rate(best, truth).mean()
     entries = [
         Entry("median_rank", "median rank", boot.mean(median_rank(explanation, truth)), "lower is better", 2),
-        Entry("exact", "exact sets", boot.mean(exact_rows(explanation, truth))),
-        Entry("tpr", "true-positive rate", boot.mean(true_positive_rows(explanation, truth)),
-              f"at best {found:.3f} with this k"),
-        Entry("fdr", "false-discovery rate", boot.mean(false_discovery_rows(explanation, truth)),
-              f"at best {wrong:.3f} with this k"),
+        Entry("exact", "exact sets", boot.mean(exact_sets(explanation, truth))),
+        Entry("tpr", "true-positive rate", boot.mean(true_positive_rate(explanation, truth)),
+              f"at best {best_tpr:.3f} with this k"),
+        Entry("fdr", "false-discovery rate", boot.mean(false_discovery_rate(explanation, truth)),
+              f"at best {best_fdr:.3f} with this k"),
     ]  # fmt: skip
-    if evidence.exact is not None:
-        entries.append(_oracle_entry(evidence, evidence.exact))
-    return Part("truth", "Truth", entries, "Against the features that truly matter, which are known here.")
+    if evidence.reference.exact is not None:
+        entries.append(_oracle_entry(evidence, evidence.reference.exact))
+    return Part("truth", "Truth", entries, "Agreement with the features that truly matter, known here.")
 
 
 def _oracle_entry(evidence: Evidence, exact: Conditional) -> Entry:
     few = min(len(evidence.explanation), ORACLE_ROWS)
     X, k = evidence.view.take(evidence.X_test, slice(0, few)), evidence.explanation.k
-    best = oracle(exact, X, k, responses=evidence.answers[:few])
-    lost = best.gap_rows(evidence.explanation[:few])
-    return Entry("oracle_gap", "bits lost against the best sets", Bootstrap(few).mean(lost))
+    best = oracle(exact, X, k, predictions=evidence.predictions[:few])
+    gap = Bootstrap(few).mean(best.gap(evidence.explanation[:few]))
+    return Entry("oracle_gap", "bits lost versus the best sets", gap)
 
 
 def cost_part(evidence: Evidence) -> Part:
-    """What explaining takes, and when learning to explain pays."""
+    """Measure what explaining takes, and when learning to explain pays off."""
     subject, entries = evidence.subject, []
-    asked, fit_seconds = (getattr(subject.source, name, None) for name in ("rows_asked_", "fit_seconds_"))
-    if asked is not None:
-        entries.append(Entry("rows_asked", "rows asked of the model", Estimate(asked), digits=0))
+    queried, fit_seconds = (getattr(subject.source, name, None) for name in ("rows_queried_", "fit_seconds_"))
+    if queried is not None:
+        entries.append(Entry("rows_queried", "model queries, rows", Estimate(queried), digits=0))
     if fit_seconds is not None:
         entries.append(Entry("fit_seconds", "training, seconds", Estimate(fit_seconds), digits=1))
     if subject.explain_seconds is not None:
@@ -298,27 +380,26 @@ def cost_part(evidence: Evidence) -> Part:
         speed = f"{1 / each:,.0f} rows per second"
         entries.append(Entry("microseconds", "one explanation, µs", Estimate(1e6 * each), speed, 2))
         if fit_seconds is not None:
-            entries += _break_even(evidence, fit_seconds, each, asked)
+            entries += _break_even(evidence, fit_seconds, each, queried)
     return Part(
         "cost",
         "Cost",
         entries,
-        "What training took, and after how many rows it has paid.",
+        "What training took, and after how many explained rows it pays off.",
         remark="" if entries else "precomputed explanations: no cost to report",
     )
 
 
-def _break_even(evidence: Evidence, fit_seconds: float, each: float, asked: int | None) -> list[Entry]:
-    """Rows after which training has paid, against a method that asks the model for every row: in seconds, and
-    in rows that the model is asked."""
+def _break_even(evidence: Evidence, fit_seconds: float, each: float, queried: int | None) -> list[Entry]:
+    """Return the number of rows after which training pays off compared with Kernel SHAP, which queries the
+    model for every row: in seconds, and in model queries."""
     subsets = min(SHAP_SUBSETS + 2 * evidence.view.d, max(1, 2**evidence.view.d - 2))
     times = subsets * SHAP_BACKGROUND
-    asking = times * evidence.ask_seconds / len(evidence.answers)
-    rows = fit_seconds / (asking - each) if asking > each else float("inf")
-    meaning = f"against waiting for the model {times:,} times a row, as Kernel SHAP does"
-    entries = [Entry("break_even", "rows until training has paid, in seconds", Estimate(rows), meaning, 1)]
-    if asked is not None:
-        meaning = f"against the {times:,} rows that Kernel SHAP asks it for one"
-        label = "  in rows asked of the model"
-        entries.append(Entry("break_even_calls", label, Estimate(asked / times), meaning, 2))
+    waiting = times * evidence.query_seconds / len(evidence.predictions)
+    rows = fit_seconds / (waiting - each) if waiting > each else float("inf")
+    meaning = f"versus Kernel SHAP, which queries the model {times:,} times per row"
+    entries = [Entry("break_even", "rows until training pays off, by time", Estimate(rows), meaning, 1)]
+    if queried is not None:
+        label = "  by model queries"
+        entries.append(Entry("break_even_calls", label, Estimate(queried / times), "versus Kernel SHAP", 2))
     return entries

@@ -1,4 +1,4 @@
-"""Explain a table of any length: Arrow batch in, Arrow batch out."""
+"""Explain a table of any length: one Arrow batch in, one out."""
 
 from __future__ import annotations
 
@@ -12,61 +12,71 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from l2x._base.arrays import Array
-from l2x.display import arrow_columns
-from l2x.errors import BlackBoxError, InputError, WriteError, some
+from l2x.errors import BlackBoxError, InputError, WriteError
 from l2x.explainer import Explainer, warn_unseen
-from l2x.explanation import Explanation
+from l2x.explanation import Explanation, arrow_columns
 from l2x.export._artifact import as_bytes
-from l2x.features import TableReading, reading_of
-from l2x.files import Journal, Table, answer_batch, row_checksums, table_writer, text_column, view_batches
-from l2x.model import BlackBox, Part, as_black_box, ask_about
+from l2x.features import TableLayout
+from l2x.files import Journal, Table, table_writer, text_column, view_batches
 
-# The explanations of a batch, and per column how many of its rows hold a category that was not in training.
+# Explanations of a batch, and by column, the number of rows with a category that was not in training.
 Result = tuple[pa.RecordBatch, Mapping[str, int]]
 
-# Batches explained at a time, each by one thread: more would wait for the disk.
-MOST_WORKERS = 8
+# Batches explained in parallel, each in a thread; with more, threads would wait for the disk.
+MAX_WORKERS = 8
 
 
 @dataclass(frozen=True)
 class BatchExplainer:
-    """One batch of rows in, one batch of explanations out: copied columns, feature_1 .. k, score_1 .. k.
+    """Explain one batch of rows: a function from Arrow batch to Arrow batch.
+
+    The result has the copied columns, feature_1 .. feature_k and score_1 .. score_k.
 
     Attributes
     ----------
-    columns : the table's columns that are the features, in the explainer's order: see `match_columns`
-    copy : columns that are copied, such as an id
-    k : how many features; None for the explainer's own k
-    answers : columns that hold the model's answers, for an explainer that is told them; without any, its
-        model is asked
-    keep : as many of the k features as a row needs, for this share of the information
-    encoded : names of features as dictionaries; False as texts, for readers that know no dictionaries (Spark)
+    explainer : Explainer
+        A fitted explainer.
+    columns : sequence of str
+        The table's columns that are the explainer's features, in its order: see `match_columns`.
+    copy : sequence of str
+        Columns to copy, such as an id.
+    k : int, optional
+        Number of features; by default the explainer's own k.
+    predictions : sequence of str
+        Columns that hold the model's predictions, for a prediction-aware explainer. If there are none, its
+        model is queried.
+    keep : float, optional
+        Select only as many of the k features as each row needs: see `Explainer.explain`.
+    encoded : bool
+        Return names of features as Arrow dictionaries; False returns strings, for readers such as Spark.
     """
 
     explainer: Explainer
     columns: Sequence[str]
     copy: Sequence[str] = ()
     k: int | None = None
-    answers: Sequence[str] = ()
+    predictions: Sequence[str] = ()
     keep: float | None = None
     encoded: bool = True
 
     @property
-    def reading(self) -> TableReading:
-        """How the explainer reads a table."""
-        return reading_of(self.explainer.features_)
+    def layout(self) -> TableLayout:
+        """Return how the explainer reads a table."""
+        return self.explainer.features_.table_layout()
+
+    @property
+    def _queries_model(self) -> bool:
+        return self.explainer.uses_prediction and not self.predictions
 
     def batches(
         self, table: Table, batch_rows: int | None = None, *, skip: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `table` after the first `skip`, in file order, as `__call__` takes them."""
+        """Return the rows of `table` after the first `skip`, in file order, as `__call__` accepts them."""
+        extra = list(dict.fromkeys([*self.copy, *self.predictions]))
         view = self.explainer.features_
-        beside = list(dict.fromkeys([*self.copy, *self.answers]))
-        return view_batches(table, view, self.columns, copy=beside, batch_rows=batch_rows, skip=skip)
+        return view_batches(table, view, self.columns, copy=extra, batch_rows=batch_rows, skip=skip)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         result, unseen = self.explained(batch)
@@ -74,30 +84,30 @@ class BatchExplainer:
         return result
 
     def explained(self, batch: pa.RecordBatch) -> Result:
-        """The same, with the counts of new categories instead of a warning."""
+        """Return the result of a batch and the counts of unseen categories, without a warning."""
         explanation = self.explanation(batch)
         selected = arrow_columns(explanation)
         if not self.encoded:
-            selected = {name: _plain(cells) for name, cells in selected.items()}
+            selected = {
+                name: cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+                for name, cells in selected.items()
+            }
         copied = {name: batch.column(name) for name in self.copy}
         if clash := [name for name in copied if name in selected]:
             raise InputError(f"The copied column '{clash[0]}' has the name of a result; rename it first.")
         return pa.RecordBatch.from_pydict(copied | selected), explanation.unseen
 
     def explanation(self, batch: pa.RecordBatch) -> Explanation:
-        """What is explained of a batch."""
+        """Return the explanation of a batch."""
         rows: Any = pa.Table.from_batches([batch.select(list(self.columns))])
-        answers = batch.select(list(self.answers)).to_pandas() if self.answers else None
-        if self._asks_model and not self.reading.one_text:
-            rows = rows.to_pandas(ignore_metadata=True)  # as `fit` gave them to the model
-        return self.explainer.explain_quietly(rows, k=self.k, answers=answers, keep=self.keep)
-
-    @property
-    def _asks_model(self) -> bool:
-        return self.explainer.sees_answer and not self.answers
+        predictions = batch.select(list(self.predictions)).to_pandas() if self.predictions else None
+        if self._queries_model and self.layout.form != "text":
+            rows = rows.to_pandas(ignore_metadata=True)  # as the model got them in `fit`
+        rows = self.layout.inputs(rows)
+        return self.explainer.explain_quietly(rows, k=self.k, predictions=predictions, keep=self.keep)
 
     def description(self, table: Table) -> dict[str, object]:
-        """What is asked of which file: equal descriptions give equal results."""
+        """Return what determines the result for a file: equal descriptions give equal results."""
         status = table.path.stat()
         return {
             "explainer": hashlib.sha256(as_bytes(self.explainer)).hexdigest(),
@@ -107,39 +117,35 @@ class BatchExplainer:
             "columns": list(self.columns),
             "copy": list(self.copy),
             "k": self.k,
-            "answers": list(self.answers),
+            "predictions": list(self.predictions),
             "keep": self.keep,
-            "model": as_black_box(self.explainer.model).name if self._asks_model else None,
+            "model": self.explainer.black_box().name if self._queries_model else None,
         }
 
 
-def _plain(cells: pa.Array) -> pa.Array:
-    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+def match_columns(
+    explainer: Explainer,
+    table: Table,
+    *,
+    drop: Sequence[str] = (),
+    copy: Sequence[str] = (),
+    column: str | None = None,
+) -> tuple[list[str], list[str]]:
+    """Return the table's columns that are the explainer's features, in its order, and the ignored columns.
 
-
-@dataclass(frozen=True)
-class BatchLabeller:
-    """One batch of rows in, one batch of the model's answers out: see `files.answers`.
-
-    Attributes
-    ----------
-    columns : the table's columns that the model reads
+    Columns are matched by name, or by position if the explainer was fitted on an array. For texts, `column`
+    is read, by default the only text column that is neither dropped nor copied.
     """
-
-    black_box: BlackBox
-    columns: Sequence[str]
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        frame = batch.select(list(self.columns)).to_pandas()
-        answers: dict[int, Array] = {}
-
-        def keep(part: Part, said: Array) -> None:
-            answers[part.first] = said
-
-        # In as many questions as the model takes, as `l2x.label` asks them.
-        ask_about(self.black_box, [Part(0, frame, frame)], keep, most=len(frame))
-        values = np.concatenate([answers[first] for first in sorted(answers)])
-        return answer_batch(0, row_checksums(frame), values).drop_columns(["row"])
+    table.require(drop, "drop")
+    table.require(copy, "copy")
+    layout = explainer.features_.table_layout()
+    if layout.form == "text":
+        return [text_column(table, column, others=[*drop, *copy])], []
+    if column is not None:
+        raise InputError(f"column is '{column}', but this explainer reads a table, not texts.")
+    offered = [name for name in table.columns if name not in drop]
+    columns = layout.match(offered, copied=copy, source=f"'{table.path}'")
+    return columns, [name for name in offered if name not in columns and name not in copy]
 
 
 def explain_table(
@@ -151,17 +157,14 @@ def explain_table(
     workers: int | None = None,
     report: Callable[[int, float], None] = lambda rows, share: None,
 ) -> int:
-    """Explain every row of `table` into `target`; returns the number of rows.
+    """Explain every row of a table into a .csv or .parquet file; return the number of rows.
 
-    `target` appears when the last row is written; a failure leaves what was there before. A run that was
-    interrupted, or could not write, resumes when it is started again. `workers` batches (by default one per
-    processor) are explained at a time, while the next are read and the last are written. The number of
-    torch's own threads is left to the caller: several workers are fastest with `torch.set_num_threads(1)`,
-    which `l2x explain` sets. `report` is called with the rows done and the share of the file read: before any
-    work, where the rows are those of earlier sessions, and after each batch.
+    The file appears when it is complete; until then an older file stays. After an interruption, or if the
+    disk is full, the same call resumes from the rows that are done. `workers` batches, by default one per
+    processor, are explained in parallel; set `torch.set_num_threads(1)` before. `report` is called with the
+    number of rows done and the share of the file, first for earlier sessions and then after each batch.
     """
-    journal = Journal(target, explain.description(table))
-    done = 0
+    journal, done = Journal(target, explain.description(table)), 0
     unseen: Counter[str] = Counter()
     try:
         with journal.opened() as append, table_writer(target, folder=journal.folder) as write:
@@ -170,19 +173,19 @@ def explain_table(
                 done += len(result)
             report(done, table.share_read(done))
             batches = explain.batches(table, batch_rows, skip=done)
-            with closing(_side_by_side(explain, batches, first_row=done, workers=workers)) as results:
-                for result, new in results:
+            with closing(_in_parallel(explain, batches, first_row=done, workers=workers)) as results:
+                for result, counts in results:
                     append(result)
                     done += len(result)
                     write(result)
-                    unseen.update(new)
+                    unseen.update(counts)
                     report(done, table.share_read(done))
             if not done:
                 raise InputError(f"'{table.path}' has no rows.")
     except (KeyboardInterrupt, WriteError) as stop:
         if not journal.folder.exists():
             raise
-        kept = f"{done:,} explained rows are kept in '{journal.folder}'; run the same again to resume."
+        kept = f"{done:,} explained rows are kept in '{journal.folder}'; run the same command to resume."
         raise type(stop)(f"{stop} {kept}".strip()) from stop
     warn_unseen(unseen)
     return done
@@ -191,20 +194,20 @@ def explain_table(
 def explain_batches(
     explain: BatchExplainer, table: Table, *, batch_rows: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The explanations of every row, a batch at a time, for a reader that takes them as they come."""
+    """Yield the explanations of every row, batch by batch; `explain_table` describes the parameters."""
     unseen: Counter[str] = Counter()
     for batch in explain.batches(table, batch_rows):
-        result, new = explain.explained(batch)
-        unseen.update(new)
+        result, counts = explain.explained(batch)
+        unseen.update(counts)
         yield result
     warn_unseen(unseen)
 
 
-def _side_by_side(
+def _in_parallel(
     explain: BatchExplainer, batches: Iterator[pa.RecordBatch], *, first_row: int, workers: int | None
 ) -> Generator[Result, None, None]:
-    """Explain `workers` batches at a time; results come in the order of the batches, and few of them wait."""
-    workers = workers or min(os.cpu_count() or 1, MOST_WORKERS)
+    """Explain `workers` batches at a time; yield results in the order of the batches, holding only a few."""
+    workers = workers or min(os.cpu_count() or 1, MAX_WORKERS)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="explain")
     waiting: deque[Future[Result]] = deque()
     try:
@@ -225,46 +228,5 @@ def _explained_from(explain: BatchExplainer, batch: pa.RecordBatch, first_row: i
     except (InputError, BlackBoxError) as error:
         if not first_row:
             raise
-        # The explainer counts rows from the start of what it was given.
+        # The explainer counts rows from the start of the batch.
         raise type(error)(f"{error} (Rows are counted from row {first_row} on.)") from error
-
-
-def match_columns(
-    explainer: Explainer,
-    table: Table,
-    *,
-    drop: Sequence[str] = (),
-    copy: Sequence[str] = (),
-    column: str | None = None,
-) -> tuple[list[str], list[str]]:
-    """The table's columns that are the explainer's features, in its order; and those that are ignored.
-
-    Columns are found by name; by position if the explainer was fitted on an array, which has no names. An
-    explainer of texts reads one column: `column`, or the only one of texts, but for those dropped or copied.
-    """
-    table.require(drop, "drop")
-    table.require(copy, "copy")
-    reading = reading_of(explainer.features_)
-    if reading.columns is None:  # one column of texts
-        return [text_column(table, column, others=[*drop, *copy])], []
-    if column is not None:
-        raise InputError(
-            f"column is '{column}', but this explainer reads {len(reading.columns)} columns, not a text."
-        )
-    offered = [name for name in table.columns if name not in drop]
-    missing = [name for name in reading.columns if name not in offered]
-    if missing and not reading.named:
-        rest = [name for name in offered if name not in copy]
-        if len(rest) != len(reading.columns):
-            raise InputError(
-                f"The explainer was fitted on {len(reading.columns)} columns without names; "
-                f"'{table.path}' has {len(rest)}: {some(rest)}. Drop those that are not features."
-            )
-        return rest, []
-    if missing:
-        raise InputError(
-            f"'{table.path}' lacks columns that the explainer was fitted on: {some(missing)}; "
-            f"it has {some(offered)}."
-        )
-    ignored = [name for name in offered if name not in reading.columns and name not in copy]
-    return list(reading.columns), ignored

@@ -1,9 +1,9 @@
-"""Patches of an image, each one feature: grey or colour, in squares of some pixels."""
+"""Patches of an image, each one feature: squares of a few pixels, grey or colour."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 from torch import Tensor, nn
@@ -12,8 +12,11 @@ from l2x._base.arrays import Array, is_whole, tensor_to_array
 from l2x.errors import ArtifactError, InputError
 from l2x.features._view import View, as_tensor
 
-Removal = Literal["zero", "mean", "blur"]
+Masking = Literal["zero", "mean", "blur"]
 Padding = Literal["zero", "edge"]
+
+# Noise of `jitter` and of `sample`, as a share of the brightest pixel.
+JITTER, SPREAD = 0.02, 0.2
 
 
 @dataclass(eq=False, repr=False)
@@ -21,31 +24,35 @@ class Patches(View):
     """One feature per square patch of an image.
 
     Images are arrays (n, h, w) or (n, channels, h, w), bytes or floats. Networks read them divided by 255
-    (bytes) or by the largest absolute training value (others): zero stays zero, so that an unselected pixel
-    is a black one, as in section 4.3.
+    (bytes) or by the largest absolute training value (others). Zero stays zero, so that unselected pixels are
+    black, as in section 4.3.
 
     Parameters
     ----------
     size : int
-        Pixels along the side of a patch; 4 makes 7 x 7 patches of an MNIST digit.
-    removal : "zero", "mean" or "blur"
-        What the black box sees in place of an unselected pixel: zero, the pixel's mean over the training
+        Pixels along the side of a patch; size 4 divides an MNIST digit into 7 x 7 patches.
+    masking : "zero", "mean" or "blur"
+        What the black box gets instead of an unselected pixel: zero, the pixel's mean over the training
         images, or the image blurred by a Gaussian as wide as a patch, which keeps the local brightness.
     padding : None, "zero" or "edge"
-        Where the size does not divide the image: an error, or the networks see it continued to the right
-        and below, by zeros or by its last pixels. The black box always gets images of their own shape.
+        If the size does not divide the image: an error, or the networks read it continued to the right and
+        below, with zeros or with its last pixels. The black box always gets images of the original shape.
 
     >>> view = Patches(size=4).fit(np.zeros((2, 28, 28)))
     >>> view.d, view.names_[9]
     (49, 'row 2, column 3')
     """
 
+    kind: ClassVar[Literal["table", "text", "image"]] = "image"
+    unit: ClassVar[str] = "patch"
+
     size: int = 4
     _: KW_ONLY
-    removal: Removal = "zero"
+    masking: Masking = "zero"
     padding: Padding | None = None
 
     def fit(self, X: Any) -> Self:
+        """Learn the shape, the range and the mean of the training images X; return self."""
         self._check_options()
         X = _images(X)
         if not len(X):
@@ -58,10 +65,11 @@ class Patches(View):
 
     @property
     def channels(self) -> int:
-        """1 for images (n, h, w)."""
+        """Return the number of channels: 1 for images (n, h, w)."""
         return self.image_shape_[0] if len(self.image_shape_) == 3 else 1
 
     def check(self, X: Any) -> Any:
+        """Return the images as an array of the fitted shape; see `View.check`."""
         X = _images(X)
         if X.shape[1:] != self.image_shape_:
             raise InputError(
@@ -70,31 +78,34 @@ class Patches(View):
         return X
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
+        """Return (n, channels, h, w), scaled and padded; see `View.encode`."""
         _check_finite(X, first_row=first_row)
         return self.encode_pixels(as_tensor(X))
 
     def encode_pixels(self, pixels: Tensor) -> Tensor:
-        """What `encode` makes of images as a tensor of floats."""
+        """Return what `encode` makes of images whose pixels are a tensor of floats."""
         x = pixels.reshape(-1, self.channels, *self.image_shape_[-2:]) / self.scale_
         return self._padded(x, "replicate" if self.padding == "edge" else "constant")
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the images with unselected patches black; see `View.mask`."""
         return x * upsample(mask, self.grid_, self.size)
 
     def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
+        """Return the images, with unselected patches masked; see `View.for_model`."""
         if mask is None:
             return X
         return np.where(self.pixels(mask), X, self._fill(X)).astype(X.dtype, copy=False)
 
     def pixels(self, mask: Array) -> Array:
-        """A mask over patches, (n, d), as a mask over pixels of the images' own shape (1 for channels)."""
+        """Return a mask over patches, (n, d), as a mask over pixels, (n, h, w) or (n, 1, h, w)."""
         height, width = self.image_shape_[-2:]
         plane = mask.reshape(-1, *self.grid_).repeat(self.size, axis=1).repeat(self.size, axis=2)
         plane = plane[:, :height, :width]
         return plane if len(self.image_shape_) == 2 else plane[:, None]
 
     def units(self, parts: Tensor) -> Tensor:
-        """The sum over each patch's pixels and channels, of images as given or as encoded: -> (n, d)."""
+        """Return sums over the pixels and channels of each patch, (n, d); see `View.units`."""
         plane = parts.sum(dim=1) if parts.ndim == 4 else parts  # (n, height, width)
         rows, columns = self.grid_
         if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (rows * self.size, columns * self.size)):
@@ -104,20 +115,39 @@ class Patches(View):
         plane = self._padded(plane, "constant")
         return plane.reshape(-1, rows, self.size, columns, self.size).sum(dim=(2, 4)).flatten(1)
 
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n images, (n, *image_shape_) floats: the mean image with noise; see `View.sample`."""
+        noise = rng.normal(size=(n, *self.image_shape_))
+        return np.asarray(self.mean_ + SPREAD * self.scale_ * noise, dtype=np.float32)
+
+    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
+        """Return images of the same type with noise on every pixel; see `View.jitter`."""
+        noisy = X + JITTER * self.scale_ * rng.standard_normal(X.shape, dtype=np.float32)
+        if X.dtype.kind not in "iub":
+            return noisy.astype(X.dtype)
+        limits = np.iinfo(X.dtype) if X.dtype.kind != "b" else np.iinfo(np.uint8)
+        return np.clip(np.rint(noisy), limits.min, limits.max).astype(X.dtype)
+
+    def table_layout(self) -> NoReturn:
+        """Raise an InputError: images are not in tables."""
+        raise InputError("Patches cannot read a table on disk; pass the images as an array.")
+
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what `fit` learned; see `View.state`."""
         return {"image_shape": list(self.image_shape_), "scale": self.scale_}, {"mean": self.mean_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        """Set what `state` returned; see `View.restore`."""
         self._check_options()
         shape = tuple(learned["image_shape"])
-        if arrays["mean"].shape != shape:  # before anything of that size is made
-            raise ArtifactError(f"The mean image has shape {arrays['mean'].shape}, the images {shape}.")
+        if arrays["mean"].shape != shape:  # before anything of that size is built
+            raise ArtifactError(f"The mean image has the shape {arrays['mean'].shape}; expected {shape}.")
         self._set_shape(shape)
         self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
         return self
 
     def _set_shape(self, shape: tuple[int, ...]) -> None:
-        """The images' shape, and the patches that follow from it."""
+        """Set the images' shape, and the patches that follow from it."""
         height, width = shape[-2:]
         if self.padding is None and (height % self.size or width % self.size):
             fitting = [s for s in range(1, min(height, width) + 1) if height % s == 0 and width % s == 0]
@@ -132,22 +162,22 @@ class Patches(View):
     def _check_options(self) -> None:
         if not is_whole(self.size):
             raise InputError(f"size is {self.size!r}; a patch needs a whole number of pixels, such as 4.")
-        if self.removal not in ("zero", "mean", "blur"):
-            raise InputError(f"removal is {self.removal!r}; choose 'zero', 'mean' or 'blur'.")
+        if self.masking not in ("zero", "mean", "blur"):
+            raise InputError(f"masking is {self.masking!r}; choose 'zero', 'mean' or 'blur'.")
         if self.padding not in (None, "zero", "edge"):
             raise InputError(f"padding is {self.padding!r}; choose None, 'zero' or 'edge'.")
 
     def _padded(self, x: Tensor, mode: str) -> Tensor:
-        """Images continued to the right and below: (..., h, w) -> (..., rows * size, columns * size)."""
+        """Return images (..., h, w) padded to the right and below to (..., rows * size, columns * size)."""
         height, width = (side * self.size for side in self.grid_)
         return nn.functional.pad(x, (0, width - x.shape[-1], 0, height - x.shape[-2]), mode=mode)
 
     def _fill(self, X: Array) -> Array:
-        """What stands in the place of unselected pixels."""
-        if self.removal == "zero":
+        """Return the values that replace unselected pixels."""
+        if self.masking == "zero":
             return np.zeros(1, dtype=X.dtype)
         fill: Array = self.mean_
-        if self.removal == "blur":
+        if self.masking == "blur":
             from scipy.ndimage import gaussian_filter
 
             fill = gaussian_filter(X.astype(np.float32), (0.0,) * (X.ndim - 2) + (self.size, self.size))
@@ -155,7 +185,7 @@ class Patches(View):
 
 
 def _images(X: Any) -> Array:
-    """X as an array of images of numbers."""
+    """Return X as an array of images."""
     try:
         array = np.asarray(tensor_to_array(X))
         array = array if array.dtype.kind in "fiub" else array.astype(np.float64)
@@ -170,8 +200,8 @@ def _images(X: Any) -> Array:
         raise InputError(f"The images have no pixels: shape {array.shape}.")
     if array.ndim == 4 and array.shape[-1] <= 4 < array.shape[1]:
         raise InputError(
-            f"The images have shape {array.shape[1:]}: channels come first here; "
-            "pass X.transpose(0, 3, 1, 2), and a model that reads them so."
+            f"The images have shape {array.shape[1:]}, but channels must come first: pass "
+            "X.transpose(0, 3, 1, 2), and a model that reads such images."
         )
     return array
 
@@ -187,6 +217,6 @@ def _check_finite(X: Array, *, first_row: int) -> None:
 
 
 def upsample(mask: Tensor, grid: tuple[int, int], size: int) -> Tensor:
-    """A mask over patches repeated over their pixels: (n, patches) -> (n, 1, h, w), section 4.3."""
+    """Return a mask over patches, (n, patches), repeated over their pixels, (n, 1, h, w); section 4.3."""
     plane = mask.reshape(-1, 1, grid[0], grid[1])
     return plane.repeat_interleave(size, dim=2).repeat_interleave(size, dim=3)

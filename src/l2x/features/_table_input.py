@@ -1,15 +1,17 @@
-"""What networks read of a table: numbers, categories and gaps, whole or of the selected columns alone.
+"""What networks read of a table: standardised numbers, categories and gaps, of all or of selected columns.
 
-A predictor reads a number as x itself and its place between quantiles (piecewise-linear encoding, Gorishniy
-et al. 2022). Times a dense layer's weights that is a point on a polyline whose corners are running sums of
-them: in a wide table the first layer is a look-up of two vectors for each selected cell, and nothing for
-the others.
+A predictor reads a number as x and its position between quantiles (piecewise-linear encoding, Gorishniy et
+al. 2022). Multiplied by a dense layer's weights, this is a point on a polyline whose corners are running sums
+of the weights. In a wide table, the first layer is therefore a look-up of two vectors per selected cell, and
+unselected cells cost nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,21 +21,79 @@ from l2x._base.arrays import Array
 
 # Up to this many columns a dense product is as fast as a look-up.
 WIDE = 64
+# Standardised values beyond this are cut off; Gaussian columns do not reach it.
+LIMIT = 10.0
+# A standard deviation this many times larger than the quartiles suggest is due to a few outliers.
+OUTLIERS = 10.0
+# The distance between the quartiles of a Gaussian, in standard deviations.
+QUARTILES = 1.349
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The mean of each column (for masking), and its centre and scale (for networks); all (d,).
+
+    Centre and scale are the mean and the standard deviation, or the median and the distance of the quartiles
+    if a few outliers dominate the deviation. The mean of a category column is its most frequent one, code 0.
+    """
+
+    mean: Array
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, matrix: Array, sample: Array, *, categorical: Sequence[int]) -> Self:
+        """Compute the scaling from all rows, with quartiles from a sample of them; NaN cells do not count."""
+        if np.isnan(matrix).any():
+            held = np.ma.masked_invalid(matrix)
+            mean, spread = held.mean(axis=0).filled(0.0), held.std(axis=0).filled(0.0)
+        else:
+            mean, spread = matrix.mean(axis=0), matrix.std(axis=0)
+        # A constant column carries no information: leave it unscaled rather than divide by zero.
+        scale = np.where(spread > 1e-12 * (1 + np.abs(mean)), spread, 1.0)
+        centre = mean.copy()
+        low, middle, high = quantiles(sample, (0.25, 0.5, 0.75))
+        usual = (high - low) / QUARTILES
+        heavy = (usual > 0) & (spread > OUTLIERS * usual)
+        centre[heavy], scale[heavy] = middle[heavy], usual[heavy]
+        for c in categorical:
+            mean[c], centre[c], scale[c] = 0.0, 0.0, 1.0
+        return cls(mean, centre, scale)
+
+    def standard(self, matrix: Tensor) -> Tensor:
+        """Return standardised numbers. Torch is faster than numpy here, as the network also uses torch."""
+        centre, scale = self._tensors
+        return (matrix - centre).div_(scale).clamp_(-LIMIT, LIMIT)
+
+    @cached_property
+    def _tensors(self) -> tuple[Tensor, Tensor]:
+        return torch.tensor(self.centre), torch.tensor(self.scale)
+
+
+def quantiles(sample: Array, shares: Array | Sequence[float]) -> Array:
+    """Return quantiles (shares, columns) of the cells that are not missing; zeros if all are missing."""
+    if not np.isnan(sample).any():
+        return np.quantile(sample, shares, axis=0)
+    columns = [column[~np.isnan(column)] for column in sample.T]
+    edges = [np.quantile(column, shares) if len(column) else np.zeros(len(shares)) for column in columns]
+    return np.stack(edges, axis=1)
 
 
 class TableInput(nn.Module):
-    """Encoded columns with categories or missing values -> (n, width) numbers that a network can read.
+    """Turn encoded columns with categories or missing values into (n, width) numbers for a network.
 
     numbers     the numeric columns, zero where missing
-    slots       one per category (1 where the cell has it), one per column that may miss (1 where it does)
+    slots       one per category (1 if the cell has it), one per column with gaps (1 if the cell is missing)
 
-    Times the first dense layer's weights a slot is an embedding vector; all slots of a column that is not
-    selected are zero (section 3.1), while a missing cell has a vector of its own.
+    Multiplied by the first dense layer's weights, a slot is an embedding vector. All slots of an unselected
+    column are zero (section 3.1); a missing cell has its own vector.
 
     Parameters
     ----------
-    numeric, gaps : indices of the numeric columns, and of those that may have missing cells
-    categories : for each categorical column its index, and how many codes 0, 1, ... it has
+    numeric, gaps : sequence of int
+        Positions of the numeric columns, and of the columns that may have missing cells.
+    categories : sequence of (int, int)
+        The position of each categorical column, and its number of codes 0, 1, ...
     """
 
     def __init__(
@@ -41,14 +101,14 @@ class TableInput(nn.Module):
     ) -> None:
         super().__init__()
         slots = [(column, code) for column, codes in categories for code in range(codes)]
-        # Not persistent: the view keeps them.
+        # Not persistent: the view stores them.
         self.numeric = nn.Buffer(torch.tensor(numeric, dtype=torch.long), persistent=False)
         self.gaps = nn.Buffer(torch.tensor(gaps, dtype=torch.long), persistent=False)
         columns = torch.tensor([column for column, _ in slots], dtype=torch.long)
         self.column = nn.Buffer(columns, persistent=False)
         self.code = nn.Buffer(torch.tensor([float(code) for _, code in slots]), persistent=False)
         self.width = len(numeric) + len(slots) + len(gaps)
-        # For each column: its position among the numeric ones, its first slot, and the one of its gaps.
+        # For each column: its position among the numeric ones, its first slot, and the slot of its gaps.
         total = len(numeric) + len(categories)
         self.place = nn.Buffer(torch.zeros(total, dtype=torch.long), persistent=False)
         self.place[self.numeric] = torch.arange(len(numeric))
@@ -58,16 +118,18 @@ class TableInput(nn.Module):
         self.gap[self.gaps] = len(slots) + torch.arange(len(gaps))
 
     def slots(self, x: Tensor) -> Tensor:
-        """(n, d) -> (n, slots); an unseen category has none."""
+        """Return (n, slots) from encoded cells (n, d); an unseen category has no slot."""
         return torch.cat([x[:, self.column] == self.code, x[:, self.gaps].isnan()], dim=1).float()
 
     def slot_columns(self) -> Tensor:
-        """The column of each slot."""
+        """Return the column of each slot."""
         return torch.cat([self.column, self.gaps])
 
     def slot(self, cells: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
-        """The slot of each cell, and whether it is a number, which has none; an unseen category's is, after
-        all others, that of its column."""
+        """Return the slot of each cell, and whether the cell is a number, which has none.
+
+        Slots of unseen categories, one per column, come after all others.
+        """
         missing, codes = cells.isnan(), self.codes[column]
         code = cells.nan_to_num(-1.0).long()
         unseen = len(self.column) + len(self.gaps) + column
@@ -75,21 +137,26 @@ class TableInput(nn.Module):
         return torch.where(missing, self.gap[column], slot), (codes == 0) & ~missing
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return (n, width): numbers, then slots."""
         return torch.cat([x[:, self.numeric].nan_to_num(0.0), self.slots(x)], dim=1)
 
 
 class MaskedTable(nn.Module):
-    """Encoded columns and a mask over features -> (n, width) numbers, zero where a column is not selected.
+    """Turn encoded columns and a mask over features into (n, width) numbers, zero for unselected columns.
 
-    A number becomes itself and its place in each of its column's bins, from -0.5 (below) to 0.5 (above); then
-    come the slots of `inputs`.
+    A number becomes itself and its position in each bin of its column, from -0.5 (below) to 0.5 (above).
+    The slots of `inputs` follow.
 
     Parameters
     ----------
-    edges : (bins + 1, numeric columns), the quantiles of each numeric column
-    columns : how many there are
-    inputs : for tables with categories or missing values
-    group : (columns,) the feature of each column, where features are groups of them
+    edges : (bins + 1, numeric columns) array
+        The quantiles of each numeric column.
+    columns : int
+        The number of columns.
+    inputs : TableInput, optional
+        For tables with categories or missing values.
+    group : (columns,) array, optional
+        The feature of each column, if features are groups of columns.
     """
 
     def __init__(
@@ -99,15 +166,15 @@ class MaskedTable(nn.Module):
         self.columns, self.inputs = columns, inputs
         self.bins = len(edges) - 1
         numeric = torch.arange(columns) if inputs is None else inputs.numeric
-        # Not persistent: the view keeps them.
+        # Not persistent: the view stores them.
         self.numeric = nn.Buffer(numeric.clone(), persistent=False)
         self.lower = nn.Buffer(_float32(edges[:-1].T), persistent=False)  # (numeric columns, bins)
-        # A bin without width (a value that many rows share) becomes a step.
+        # A bin without width, from a value that many rows share, becomes a step.
         widths = np.maximum(np.diff(edges, axis=0).T, 1e-6)
         self.inverse_width = nn.Buffer(_float32(1 / widths), persistent=False)
         ends = edges if self.bins else np.zeros((1, len(numeric)))
         self.highest = nn.Buffer(_float32(ends[-1]), persistent=False)
-        # (numeric columns, 2 ** i) edges between bins, filled up with what no number passes
+        # (numeric columns, 2 ** i) edges between bins, padded with infinity
         inner = np.full((len(numeric), 1 << (self.bins - 1).bit_length() if self.bins else 1), np.inf)
         inner[:, : max(0, self.bins - 1)] = edges[1:-1].T
         self.inner = nn.Buffer(_float32(inner), persistent=False)
@@ -116,16 +183,17 @@ class MaskedTable(nn.Module):
         self.width = len(numeric) * (1 + self.bins) + self._slots()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return (n, width) for encoded columns x (n, columns) and a mask (n, d)."""
         mask = self._of_columns(mask)
         if self.inputs is None:
             return self._piecewise(x, mask)
         numbers, selected = x[:, self.numeric], mask[:, self.numeric]
-        # A missing number is all zeros but for its own slot.
+        # A missing number is zero except for its slot.
         masked = self._piecewise(numbers.nan_to_num(0.0), selected * ~numbers.isnan())
         return torch.cat([masked, self.inputs.slots(x) * mask[:, self.inputs.slot_columns()]], dim=1)
 
     def _piecewise(self, numbers: Tensor, selected: Tensor) -> Tensor:
-        """Each number, and its position between the quantiles, zero where it is not selected."""
+        """Return each number and its position between the quantiles, zero if it is not selected."""
         if not self.bins:
             return numbers * selected
         position = ((numbers[..., None] - self.lower) * self.inverse_width).clamp_(0, 1)
@@ -136,25 +204,25 @@ class MaskedTable(nn.Module):
         return mask if self.group is None else mask[:, self.group]
 
     def first_layer(self, layer: nn.Linear, x: Tensor, mask: Tensor, *, sees_mask: bool) -> Tensor:
-        """`layer` of these numbers (and of the mask beside them), from the selected cells alone; of rows x
-        there may be several copies of masks, one after the other.
+        """Return `layer` applied to these numbers (and to the mask), computed from the selected cells alone.
 
-        Exact but for rounding; its gradient reaches the layer, not x or the mask.
+        There may be several masks per row of x, one copy of all rows after the other. The result is exact up
+        to rounding; its gradient reaches the layer, but neither x nor the mask.
         """
         weight = layer.weight if isinstance(layer, ByInput) else layer.weight.T.contiguous()
         vectors: Tensor = _Vectors.apply(weight, self, sees_mask)  # type: ignore[no-untyped-call]
         return self._look_up(vectors, x, mask) + layer.bias
 
     def vectors_of(self, weight: Tensor, *, sees_mask: bool) -> Tensor:
-        """A layer's weights (width and features, outputs) as the vectors that cells add to its outputs.
+        """Return the vectors that cells add to a layer's outputs; weights are (width and features, outputs).
 
-        numbers     of each numeric column its slope, per unit of x, and its corners: what it adds at each of
-                    the bins + 1 quantiles
+        numbers     for each numeric column its slope, per unit of x, and its corners: its contribution at
+                    each of the bins + 1 quantiles
         slots       as in the weights
-        unseen      of each column: a category that has no slot
+        unseen      one vector per column, for a category that has no slot
 
-        That a feature is there, which the layer sees in the mask, is part of all but the slopes, in equal
-        shares for the columns of a group: of these, every cell takes vectors whose weights sum to one.
+        The weight of the mask is part of all vectors except the slopes, in equal shares for the columns of a
+        group. Each cell takes such vectors with shares that sum to one.
         """
         numeric, outputs = len(self.numeric), weight.shape[1]
         slots = weight[numeric * (1 + self.bins) : self.width]
@@ -163,51 +231,51 @@ class MaskedTable(nn.Module):
         numbers = vectors[: numeric * (2 + self.bins)].view(numeric, 2 + self.bins, outputs)
         increments = weight[: numeric * (1 + self.bins)].view(numeric, 1 + self.bins, outputs)
         torch.bmm(self.corners, increments, out=numbers)
-        there = weight[self.width :] if sees_mask else None
-        if there is not None and self.group is not None:
-            there = (there / torch.bincount(self.group)[:, None])[self.group]
-        if there is not None:
-            numbers[:, 1:] += (there if self.inputs is None else there[self.numeric])[:, None]
+        presence = weight[self.width :] if sees_mask else None
+        if presence is not None and self.group is not None:
+            presence = (presence / torch.bincount(self.group)[:, None])[self.group]
+        if presence is not None:
+            numbers[:, 1:] += (presence if self.inputs is None else presence[self.numeric])[:, None]
         if self.inputs is not None:
             shares = vectors[numeric * (2 + self.bins) :]
             shares[: len(slots)], shares[len(slots) :] = slots, 0
-            if there is not None:
-                shares += there[self._columns_of_others()]
+            if presence is not None:
+                shares += presence[self._slot_columns()]
         return vectors
 
     def weight_gradient(self, gradient: Tensor, *, sees_mask: bool) -> Tensor:
-        """That of the weights, from that of their vectors: the transpose of `vectors_of`, which is linear."""
+        """Return the gradient of the weights from that of their vectors: the transpose of `vectors_of`."""
         numeric, slots, outputs = len(self.numeric), self._slots(), gradient.shape[1]
         features = self.columns if self.group is None else int(self.group.max()) + 1
         weight = gradient.new_empty(self.width + features * sees_mask, outputs)
         numbers = gradient[: numeric * (2 + self.bins)].view(numeric, 2 + self.bins, outputs)
         increments = weight[: numeric * (1 + self.bins)].view(numeric, 1 + self.bins, outputs)
         torch.bmm(self.corners.mT, numbers, out=increments)
-        others = gradient[numeric * (2 + self.bins) :]
-        weight[self.width - slots : self.width] = others[:slots]
+        shares = gradient[numeric * (2 + self.bins) :]
+        weight[self.width - slots : self.width] = shares[:slots]
         if sees_mask:
-            there = numbers[:, 1:].sum(dim=1)
+            presence = numbers[:, 1:].sum(dim=1)
             if self.inputs is not None:
-                columns = torch.cat([self.numeric, self._columns_of_others()])
-                there = torch.cat([there, others])
-                there = weight.new_zeros(self.columns, outputs).index_add_(0, columns, there)
+                columns = torch.cat([self.numeric, self._slot_columns()])
+                presence = torch.cat([presence, shares])
+                presence = weight.new_zeros(self.columns, outputs).index_add_(0, columns, presence)
             if self.group is not None:
-                there = there / torch.bincount(self.group)[self.group][:, None]
-                there = weight.new_zeros(features, outputs).index_add_(0, self.group, there)
-            weight[self.width :] = there
+                presence = presence / torch.bincount(self.group)[self.group][:, None]
+                presence = weight.new_zeros(features, outputs).index_add_(0, self.group, presence)
+            weight[self.width :] = presence
         return weight
 
-    def _columns_of_others(self) -> Tensor:
-        """The column of each vector that is not of a number: slots, then what is unseen."""
+    def _slot_columns(self) -> Tensor:
+        """Return the columns of the vectors after those of numbers: slots, then unseen categories."""
         assert self.inputs is not None
         return torch.cat([self.inputs.slot_columns(), torch.arange(self.columns, device=self.numeric.device)])
 
     def _look_up(self, vectors: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        """What the selected cells of each row add up to, (n, outputs)."""
+        """Return the sum over the selected cells of each row, (n, outputs)."""
         weights = self._of_columns(mask)
         cells = _selected(weights)
         row = cells.div(self.columns, rounding_mode="floor")
-        # Of several masks of a row, each has its cells.
+        # If a row has several masks, each mask has its own cells.
         values = x.take(cells if len(x) == len(mask) else cells % x.numel())
         which, shares = self._cells(values, cells - row * self.columns)
         shares = shares * weights.take(cells)[:, None]
@@ -216,16 +284,18 @@ class MaskedTable(nn.Module):
         return sums
 
     def _cells(self, cells: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
-        """The two vectors of each cell and their shares: the corners on both sides of it, or, beyond all
-        quantiles, the last corner and the slope."""
+        """Return the two vectors of each cell, and their shares.
+
+        They are the corners on both sides of it, or, beyond all quantiles, the last corner and the slope.
+        """
         numeric = len(self.numeric)
         place = column if self.inputs is None else self.inputs.place[column]
         number = cells if self.inputs is None else cells.nan_to_num(0.0)
         slope = place * (self.bins + 2)
         if self.bins and numeric:
-            lies, share, below, above = self._between(number, place)
-            first = torch.where(above > 0, slope, slope + 1 + lies)
-            second = torch.where(below < 0, slope, slope + 1 + lies + (share > 0))
+            bin_, share, below, above = self._between(number, place)
+            first = torch.where(above > 0, slope, slope + 1 + bin_)
+            second = torch.where(below < 0, slope, slope + 1 + bin_ + (share > 0))
             shares = [1 - share + above, share + below]
         else:
             first, second, shares = slope, slope + 1, [number, torch.ones_like(number)]
@@ -237,32 +307,38 @@ class MaskedTable(nn.Module):
         return torch.stack([first, second], dim=1), torch.stack(shares, dim=1)
 
     def _between(self, number: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The bin that each number lies in, how far, and how far it is below all bins and above them. At an
-        edge that several bins share, none of them is passed."""
+        """Return the bin of each number, its position in the bin, and its distance below and above all bins.
+
+        At an edge that several bins share, none of them is passed.
+        """
         begins = place * self.inner.shape[1]
-        lies, step = begins.clone(), self.inner.shape[1]
+        bin_, step = begins.clone(), self.inner.shape[1]
         while step := step // 2:  # binary search among the edges between bins
-            lies.add_(self.inner.take(lies + (step - 1)) < number, alpha=step)
-        lies -= begins
-        here = place * self.bins + lies
+            bin_.add_(self.inner.take(bin_ + (step - 1)) < number, alpha=step)
+        bin_ -= begins
+        here = place * self.bins + bin_
         share = ((number - self.lower.take(here)) * self.inverse_width.take(here)).clamp_(0, 1)
         above = (number - self.highest.take(place)).clamp_(min=0)
         below = (number - self.lower.take(place * self.bins)).clamp_(max=0)
-        return lies, torch.where(above > 0, 1.0, share), below, above
+        return bin_, torch.where(above > 0, 1.0, share), below, above
 
     def _slots(self) -> int:
         return 0 if self.inputs is None else len(self.inputs.slot_columns())
 
 
 class ByInput(nn.Linear):
-    """A dense layer that keeps its weights input by input, (inputs, outputs), as look-ups read them: of
-    thousands of columns, turning them round took a fifth of a step. State dicts have them as any layer's."""
+    """A dense layer that stores its weights as (inputs, outputs), as look-ups read them.
+
+    With thousands of columns, transposing them took a fifth of a training step. State dicts have the usual
+    (outputs, inputs).
+    """
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__(layer.in_features, layer.out_features, device="meta")
         self.weight, self.bias = nn.Parameter(layer.weight.detach().T.contiguous()), layer.bias
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the layer's outputs."""
         return nn.functional.linear(x, self.weight.T, self.bias)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -276,15 +352,17 @@ class ByInput(nn.Linear):
 
 
 def _selected(weights: Tensor) -> Tensor:
-    """Where the cells are that have a weight, counted row by row; numpy finds them several times faster."""
+    """Return the flat positions of cells with a weight; numpy finds them several times faster than torch."""
     if weights.device.type != "cpu":
         return weights.flatten().nonzero()[:, 0]
     return torch.from_numpy(np.flatnonzero(weights.numpy() != 0))
 
 
 class _Vectors(torch.autograd.Function):
-    """`MaskedTable.vectors_of` a layer's weights, each of which is read and written once: of thousands of
-    columns they are most of a step's work."""
+    """`MaskedTable.vectors_of` with a gradient that reads and writes each weight once.
+
+    With thousands of columns this is most of the work of a training step.
+    """
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, table: MaskedTable, sees_mask: bool) -> Tensor:
@@ -297,7 +375,7 @@ class _Vectors(torch.autograd.Function):
 
 
 class _Sums(torch.autograd.Function):
-    """Σ share · vector for each of `rows`: torch's embedding_bag, whose own gradient takes twice the time."""
+    """Σ share · vector for each of `rows`: torch's embedding_bag, with a gradient in half the time."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, which: Tensor, shares: Tensor, rows: Tensor, n: int) -> Tensor:
@@ -314,14 +392,16 @@ class _Sums(torch.autograd.Function):
 
 
 def _sums(vectors: Tensor, which: Tensor, shares: Tensor, rows: Tensor, n: int) -> Tensor:
-    """`rows` is sorted."""
+    """Return Σ share · vector for each row; `rows` must be sorted."""
     starts = torch.searchsorted(rows.contiguous(), torch.arange(n, device=rows.device))
     return nn.functional.embedding_bag(which, vectors, starts, mode="sum", per_sample_weights=shares)
 
 
 def _corners(edges: Array, bins: int) -> Tensor:
-    """(columns, 2 + bins, 1 + bins): from the weights of a column to its slope and its corners. Each has the
-    slope's part of its edge, and the sum of what lies before it less half of all bins."""
+    """Return (columns, 2 + bins, 1 + bins): maps from the weights of a column to its slope and its corners.
+
+    A corner is the slope times its edge, plus the sum of the bins before it, minus half of all bins.
+    """
     corners = np.zeros((len(edges), 2 + bins, 1 + bins))
     corners[:, 0, 0] = 1
     corners[:, 1:, 0] = edges

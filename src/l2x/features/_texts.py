@@ -1,8 +1,7 @@
-"""Words and their ids: what counts as a word, and which ones networks know."""
+"""Views of texts: features are words or sentences, reported as substrings of the original text."""
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -11,133 +10,52 @@ from typing import Any, ClassVar, Literal, Self
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import torch
 from narwhals.exceptions import DuplicateError
 from torch import Tensor
 
 from l2x._base.arrays import Array, batches, is_whole
 from l2x.errors import InputError, require
-from l2x.features._frames import named_twice
-from l2x.features._view import View
-
-# Ids of the vocabulary's first two entries: padding, and every word that is not in it.
-PAD, UNKNOWN = 0, 1
-SPECIAL = ("[PAD]", "[UNK]")
-# Letters and digits, with apostrophes inside: "don't" is one word.
-WORD = r"\w+(?:['’]\w+)*"
-TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-
-
-def learn_vocabulary(texts: Iterable[str], size: int, *, lowercase: bool) -> list[str]:
-    """The most frequent words, at most `size` entries with the two special ones in front."""
-    tokenizers = require("tokenizers", extra="text")
-    learner = word_tokenizer(list(SPECIAL), lowercase=lowercase)
-    trainer = tokenizers.trainers.WordLevelTrainer(
-        vocab_size=size, special_tokens=list(SPECIAL), show_progress=False
-    )
-    learner.train_from_iterator(texts, trainer)
-    learned: dict[str, int] = learner.get_vocab()
-    return sorted(learned, key=learned.__getitem__)
-
-
-def checked_vocabulary(given: Sequence[str]) -> list[str]:
-    """A vocabulary that the user brings: a word's position is its id."""
-    words = list(given)
-    strings = all(isinstance(word, str) for word in words)
-    if not strings or tuple(words[:2]) != SPECIAL or len(words) < 3 or len(set(words)) < len(words):
-        raise InputError(
-            "vocabulary must be a list of different words whose first two entries are '[PAD]' and '[UNK]' "
-            "(ids 0 and 1), such as the vocabulary_ of a fitted view."
-        )
-    return words
-
-
-def word_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Any:
-    """Splits texts into words, with their ids and the characters that each came from."""
-    tokenizers = require("tokenizers", extra="text")
-    ids = {word: i for i, word in enumerate(vocabulary)}
-    found = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token=SPECIAL[UNKNOWN]))
-    if lowercase:
-        found.normalizer = tokenizers.normalizers.Lowercase()
-    found.pre_tokenizer = tokenizers.pre_tokenizers.Split(
-        tokenizers.Regex(WORD), behavior="removed", invert=True
-    )
-    return found
-
-
-def without_tags(text: str) -> str:
-    """The text with blanks in place of tags such as <br />: every other character keeps its position."""
-    return TAG.sub(lambda tag: " " * len(tag.group()), text)
-
-
-# Words and their vectors, (words, width), or each word's own.
-Vectors = tuple[Sequence[str], Array] | Mapping[str, Any]
-
-
-def vectors_of(vocabulary: Sequence[str], given: Vectors) -> Array:
-    """The vector of each word of a vocabulary, (words, width) float32; NaN for those that have none.
-
-    Where "Good" has none, it is given that of "good".
-    """
-    words, vectors = _as_table(given)
-    row = {word: i for i, word in enumerate(words)}
-    rows = np.array([row.get(word, row.get(word.lower(), -1)) for word in vocabulary])
-    found = rows >= 0
-    if not found.any():
-        raise InputError(
-            f"Not one of the {len(vocabulary):,} words of the vocabulary has a vector: the words of vectors= "
-            f"are such as {list(words[:3])}."
-        )
-    chosen = np.full((len(vocabulary), vectors.shape[1]), np.nan, dtype=np.float32)
-    chosen[found] = vectors[rows[found]]
-    if not np.isfinite(chosen[found]).all():
-        raise InputError("vectors= holds numbers that are not finite.")
-    return chosen
-
-
-def _as_table(given: Any) -> tuple[Sequence[str], Array]:
-    """The words, and an array of as many rows."""
-    if isinstance(given, Mapping):
-        given = list(given), list(given.values())
-    try:
-        words, vectors = given
-        vectors = np.asarray(vectors, dtype=np.float32)
-        sound = vectors.ndim == 2 and len(words) == len(vectors) > 0 and vectors.shape[1] > 0
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "vectors must be a mapping of words to vectors of one length, or a pair (words, array) such as "
-            f"l2x.datasets.glove(); got a {type(given).__name__} ({error})."
-        ) from error
-    if not sound:
-        raise InputError(
-            f"vectors has {len(words):,} words and an array of shape {vectors.shape}; give one row per word."
-        )
-    return words, vectors
-
+from l2x.features._tables import duplicate_names
+from l2x.features._view import TableLayout, View
+from l2x.features._vocabulary import (
+    FILLER,
+    PAD,
+    SPECIAL,
+    UNKNOWN,
+    Vectors,
+    checked_vocabulary,
+    learn_vocabulary,
+    vectors_of,
+    without_tags,
+    word_tokenizer,
+)
 
 Reads = Literal["text", "ids"]
-Removal = Literal["drop", "replace"]
+Masking = Literal["drop", "replace"]
 
-# Words or sentences of one text; more are a mistake, or a forged file that would fill the memory.
+# The most words or sentences of one text; more are a mistake, or a forged file that would fill the memory.
 LONGEST = 1_000_000
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Texts as the networks read them, and where each feature stands in its text."""
+    """Texts as the networks read them, and the position of each feature in its text."""
 
     ids: Array  # (n, words), or (n, sentences, words), int32
-    spans: Array  # (n, d, 2) where each feature begins and ends, in characters; (0, 0) where there is none
+    spans: Array  # (n, d, 2) where each feature begins and ends, in characters; (0, 0) for padding
 
     def take(self, rows: Any) -> Tokens:
+        """Return the tokens of these rows."""
         return Tokens(self.ids[rows], self.spans[rows])
 
 
 class Texts:
-    """A list of texts that remembers its tokens once they were needed.
+    """A list of texts that are tokenised when tokens are needed, and then remember them.
 
-    Taking rows from texts whose tokens are known takes those along; taking rows from others leaves the work
-    for later, so that a long list is not tokenised at once unless somebody asks for that.
+    Rows taken from tokenised texts share their tokens. Otherwise a part is tokenised alone, so that a long
+    list need not be tokenised at once.
     """
 
     def __init__(
@@ -151,22 +69,23 @@ class Texts:
 
     @cached_property
     def tokens(self) -> Tokens:
+        """Return the ids and spans of all texts."""
         return self.view._tokens(self.texts)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, rows: Any) -> Any:
-        """One text by its index, or some by a slice, a mask or indices."""
+        """Return one text by its index, or a part by a slice, a mask or indices."""
         if isinstance(rows, int | np.integer):
             return self.texts[rows]
         if isinstance(rows, slice):
-            some = self.texts[rows]
+            part = self.texts[rows]
         else:
-            some = [self.texts[i] for i in np.arange(len(self.texts))[rows]]
-        known: Tokens | None = self.__dict__.get("tokens")
+            part = [self.texts[i] for i in np.arange(len(self.texts))[rows]]
+        tokens: Tokens | None = self.__dict__.get("tokens")
         labels = None if self.labels is None else self.labels[rows]
-        return Texts(some, self.view, None if known is None else known.take(rows), labels)
+        return Texts(part, self.view, None if tokens is None else tokens.take(rows), labels)
 
     def __repr__(self) -> str:
         return f"Texts({len(self):,} texts)"
@@ -174,22 +93,23 @@ class Texts:
 
 @dataclass(eq=False, repr=False)
 class TextView(View):
-    """Raw strings in; ids of words for the networks; pieces of the original text out."""
+    """The base of `Words` and `Sentences`, which documents the options."""
 
+    kind: ClassVar[Literal["table", "text", "image"]] = "text"
     rows_at_once: ClassVar[int] = 512
-    unit: ClassVar[str]
-    _in_weights: ClassVar[tuple[str, ...]] = ("vectors",)  # where they have learned more
+    _in_weights: ClassVar[tuple[str, ...]] = ("vectors",)  # networks start from them and learn further
 
     length: int
     _: KW_ONLY
     vocabulary: int | Sequence[str] = 20_000
     lowercase: bool = True
     reads: Reads = "text"
-    removal: Removal = "drop"
+    masking: Masking = "drop"
     replacement: str = "[MASK]"
     vectors: Vectors | None = None
 
     def fit(self, X: Any) -> Self:
+        """Learn the vocabulary from training texts; return self."""
         self._check_options()
         texts = as_list(X)
         if not texts:
@@ -198,13 +118,15 @@ class TextView(View):
             plain = map(without_tags, texts)
             vocabulary = learn_vocabulary(plain, self.vocabulary, lowercase=self.lowercase)
             if len(vocabulary) == len(SPECIAL):
-                raise InputError(f"There is not one word in the {len(texts):,} texts, such as {texts[0]!r}.")
+                raise InputError(f"There is no word in the {len(texts):,} texts, such as {texts[0]!r}.")
         else:
             vocabulary = checked_vocabulary(self.vocabulary)
         vectors = None if self.vectors is None else vectors_of(vocabulary, self.vectors)
-        return self._know(vocabulary, vectors)
+        return self._set_vocabulary(vocabulary, vectors)
 
-    def _know(self, vocabulary: list[str], vectors: Array | None = None, width: int | None = None) -> Self:
+    def _set_vocabulary(
+        self, vocabulary: list[str], vectors: Array | None = None, width: int | None = None
+    ) -> Self:
         self.vocabulary_ = vocabulary
         self.width_ = width if vectors is None else vectors.shape[1]
         self._vectors = vectors
@@ -213,17 +135,17 @@ class TextView(View):
         return self
 
     def embedding_options(self) -> dict[str, Any]:
-        """What networks have to know of pretrained vectors. A view that was restored has none: the networks'
-        weights are restored too, and came from them."""
+        """Return the width and, before training, the pretrained vectors of the networks' embeddings."""
         options: dict[str, Any] = {} if self.width_ is None else {"width": self.width_}
         return options if self._vectors is None else options | {"vectors": torch.from_numpy(self._vectors)}
 
     @abstractmethod
     def _tokens(self, texts: list[str]) -> Tokens:
-        """The ids of texts, and where their features stand."""
+        """Return the ids of texts, and the spans of their features."""
 
     def check(self, X: Any) -> Texts:
-        # Another view's texts have other tokens, unless it knows the same words and cuts alike.
+        """Return the texts as `Texts`; see `View.check`."""
+        # Texts of another view have other tokens, unless it has the same vocabulary and settings.
         mine = isinstance(X, Texts) and self._same_tokens(X.view)
         return X if mine else Texts(as_list(X), self, labels=X.index if hasattr(X, "iloc") else None)
 
@@ -233,21 +155,24 @@ class TextView(View):
         return alike and all(getattr(other, name, None) == getattr(self, name, None) for name in settings)
 
     def take(self, X: Any, rows: Any) -> Texts:
-        some: Texts = self.check(X)[rows]
-        return some
+        """Return a part of the texts; see `View.take`."""
+        part: Texts = self.check(X)[rows]
+        return part
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
+        """Return the ids of the texts, padded with 0; see `View.encode`."""
         return torch.from_numpy(self.check(X).tokens.ids)
 
     def ids(self, X: Any) -> Tensor:
-        """The texts as ids, padded with 0: what a network that reads ids is trained on."""
+        """Return the ids of the texts, padded with 0, as int64: the inputs of a model with reads="ids"."""
         return self.encode(X).long()
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
-        # Ids cannot be scaled: the predictor multiplies their embeddings with the mask (section 4.2).
+        """Return x: ids cannot be scaled. The predictor multiplies embeddings by the mask (section 4.2)."""
         return x
 
     def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
+        """Return texts or ids, whole or with unselected features masked; see `View.for_model`."""
         X = self.check(X)
         if mask is None:
             return self.ids(X) if self.reads == "ids" else X.texts
@@ -255,36 +180,64 @@ class TextView(View):
             ids = X.tokens.ids
             left = np.where(mask.reshape(*mask.shape, *[1] * (ids.ndim - 2)), ids, PAD)
             return torch.from_numpy(left).long()
-        parts = zip(X.texts, X.tokens.spans, mask, strict=True)
-        return [self._kept(text, spans, kept) for text, spans, kept in parts]
+        rows = zip(X.texts, X.tokens.spans, mask, strict=True)
+        return [self._masked_text(text, spans, selected) for text, spans, selected in rows]
 
-    def _kept(self, text: str, spans: Array, kept: Array) -> str:
-        """The selected features in their order, the others dropped or replaced."""
-        there = spans[:, 1] > spans[:, 0]
-        if self.removal == "drop":
-            there = there & kept
-        features = zip(spans[there].tolist(), kept[there].tolist(), strict=True)
+    def _masked_text(self, text: str, spans: Array, selected: Array) -> str:
+        """Return the selected features in their order; the others are dropped or replaced."""
+        shown = spans[:, 1] > spans[:, 0]
+        if self.masking == "drop":
+            shown = shown & selected
+        features = zip(spans[shown].tolist(), selected[shown].tolist(), strict=True)
         return " ".join(text[start:end] if keep else self.replacement for (start, end), keep in features)
 
     def names_in(self, X: Any, indices: Array) -> Array:
+        """Return the words or sentences at the given positions of each text; see `View.names_in`."""
         X = self.check(X)
         names = np.empty(indices.shape, dtype=object)
         for rows in batches(len(X), self.rows_at_once):
-            some = X[rows]
-            spans = np.take_along_axis(some.tokens.spans, indices[rows][..., None], axis=1).tolist()
-            for row, text, positions in zip(range(rows.start, rows.stop), some.texts, spans, strict=True):
+            part = X[rows]
+            spans = np.take_along_axis(part.tokens.spans, indices[rows][..., None], axis=1).tolist()
+            for row, text, positions in zip(range(rows.start, rows.stop), part.texts, spans, strict=True):
                 names[row] = [text[start:end] for start, end in positions]
         return names
 
+    @property
+    def has_distances(self) -> bool:
+        """Return False: ids of words are not numbers."""
+        return False
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[str]:
+        """Return n texts of random words of the vocabulary, a few of them unknown; see `View.sample`."""
+        return [self._made_up(rng) for _ in range(n)]
+
+    def _made_up(self, rng: np.random.Generator) -> str:
+        """Return a text with at most `length` features."""
+        return self._random_words(self.length, rng)
+
+    def _random_words(self, most: int, rng: np.random.Generator) -> str:
+        ids = rng.integers(UNKNOWN, len(self.vocabulary_), size=rng.integers(1, most + 1))
+        return " ".join(self.vocabulary_[i] for i in ids)
+
+    def table_layout(self) -> TableLayout:
+        """Return the layout of one column of texts."""
+        return TableLayout("text")
+
+    def maskings(self) -> dict[str | None, Self]:
+        """Return the view with each masking; a black box that reads ids always sees padding."""
+        return {self.masking: self} if self.reads == "ids" else super().maskings()
+
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the vocabulary; see `View.state`."""
         return {"vocabulary": self.vocabulary_, "width": self.width_}, {}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        """Set what `state` returned; see `View.restore`."""
         self._check_options()
-        return self._know(list(learned["vocabulary"]), width=learned.get("width"))
+        return self._set_vocabulary(list(learned["vocabulary"]), width=learned["width"])
 
     def __sklearn_clone__(self) -> Self:
-        # As scikit-learn's, but pretrained vectors, often 100 MB and more, are not copied.
+        # Like scikit-learn, but without copying pretrained vectors, often 100 MB and more.
         return type(self)(**self.get_params(deep=False))
 
     def _check_options(self) -> None:
@@ -292,7 +245,7 @@ class TextView(View):
             raise InputError(f"length is {self.length!r}; give a whole number of {self.unit}s.")
         if self.length > LONGEST:
             raise InputError(
-                f"length is {self.length:,} {self.unit}s, each one a feature; {LONGEST:,} are the most."
+                f"length is {self.length:,} {self.unit}s, each one a feature; the maximum is {LONGEST:,}."
             )
         words = self.vocabulary
         listed = isinstance(words, Iterable) and not isinstance(words, str)
@@ -300,14 +253,172 @@ class TextView(View):
             raise InputError(f"vocabulary is {self.vocabulary!r}; give a number of words, or a list of them.")
         if self.reads not in ("text", "ids"):
             raise InputError(f"reads is {self.reads!r}; choose 'text' or 'ids'.")
-        if self.removal not in ("drop", "replace"):
-            raise InputError(f"removal is {self.removal!r}; choose 'drop' or 'replace'.")
+        if self.masking not in ("drop", "replace"):
+            raise InputError(f"masking is {self.masking!r}; choose 'drop' or 'replace'.")
         if not isinstance(self.replacement, str):
             raise InputError(f"replacement is {self.replacement!r}; give a text, such as '[MASK]'.")
 
 
+@dataclass(eq=False, repr=False)
+class Words(TextView):
+    """One feature per word of a text.
+
+    Words are runs of letters, digits and inner apostrophes; tags such as <br /> are skipped. Networks read
+    the first `length` words by their ids in a vocabulary of frequent words, which is learned from the
+    training texts. Padding and words outside the vocabulary are never selected.
+
+    Parameters
+    ----------
+    length : int
+        The number of words that are read; later words are never selected.
+    vocabulary : int or list of str
+        How many words to learn, or the vocabulary: entries 0 and 1 are "[PAD]" and "[UNK]", as in the
+        `vocabulary_` of a fitted view. A network that reads ids needs the vocabulary of its training.
+    lowercase : bool
+        Whether "Good" and "good" are the same word.
+    reads : "text" or "ids"
+        What the black box reads: texts (any function of a list of strings: a scikit-learn or transformers
+        pipeline, a remote model), or a tensor (n, length) of ids, padded with 0 (a torch network).
+    masking : "drop" or "replace"
+        What a black box that reads texts gets instead of an unselected word: nothing, or `replacement`. One
+        that reads ids gets padding.
+    replacement : str
+        The text that replaces an unselected word.
+    vectors : (words, array) or mapping of words to vectors, optional
+        Pretrained vectors with which the embeddings of all networks start, such as `l2x.datasets.glove()`;
+        other words start at random. An artifact stores the trained embeddings, not these vectors.
+    stop_words : "english" or list of str, optional
+        Words that are never selected, although the networks read them: function words are no reasons.
+        "english" is scikit-learn's list without "no" and "not".
+
+    >>> view = Words(length=4, vocabulary=10).fit(["A good film!", "Not a good film"])
+    >>> view.for_model(["Good film, my friend"], np.array([[True, False, True, False]]))
+    ['Good my']
+    """
+
+    unit: ClassVar[str] = "word"
+
+    length: int = 400
+    _: KW_ONLY
+    stop_words: Literal["english"] | Sequence[str] | None = None
+
+    def selectable(self, x: Tensor) -> Tensor:
+        """Exclude padding, unknown words and stop words; see `View.selectable`."""
+        allowed: Tensor = self._allowed.to(x.device)[x.long()]
+        return allowed
+
+    def _set_vocabulary(
+        self, vocabulary: list[str], vectors: Array | None = None, width: int | None = None
+    ) -> Self:
+        stop_words = FILLER if self.stop_words == "english" else self.stop_words or ()
+        never = {word.lower() for word in stop_words}
+        self._allowed = torch.tensor([word.lower() not in never for word in vocabulary])  # by id
+        self._allowed[[PAD, UNKNOWN]] = False
+        return super()._set_vocabulary(vocabulary, vectors, width)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        words = self.stop_words
+        if isinstance(words, np.ndarray | pd.Series):
+            raise InputError("stop_words is an array; give a list of words: stop_words=list(...).")
+        listed = isinstance(words, Sequence) and all(isinstance(word, str) for word in words)
+        if words not in (None, "english") and (isinstance(words, str) or not listed):
+            raise InputError(f"stop_words is {words!r}; choose 'english', or give a list of words.")
+
+    def _tokens(self, texts: list[str]) -> Tokens:
+        ids = np.full((len(texts), self.length), PAD, dtype=np.int32)
+        spans = np.zeros((len(texts), self.length, 2), dtype=np.int32)
+        tokenised = self._tokenizer.encode_batch([without_tags(text) for text in texts])
+        for row, words in enumerate(tokenised):
+            n = min(len(words), self.length)
+            if n:
+                ids[row, :n], spans[row, :n] = words.ids[:n], words.offsets[:n]
+        return Tokens(ids, spans)
+
+
+@dataclass(eq=False, repr=False)
+class Sentences(TextView):
+    """One feature per sentence of a text.
+
+    Texts are split by `sentencex`, after tags such as <br /> are blanked. Networks read the first `length`
+    sentences, and the first `words` words of each, by their ids in a vocabulary of the training texts.
+
+    Parameters
+    ----------
+    length : int
+        The number of sentences that are read; later sentences are never selected.
+    words : int
+        The number of words of a sentence that networks read.
+    vocabulary, lowercase, vectors
+        See `Words`.
+    reads : "text" or "ids"
+        What the black box reads: texts, or a tensor (n, length, words) of ids, padded with 0.
+    masking : "drop" or "replace"
+        What a black box that reads texts gets instead of an unselected sentence: nothing, or `replacement`.
+        One that reads ids gets padding.
+    replacement : str
+        The text that replaces an unselected sentence.
+    language : str
+        The language of the texts, for the splitter, as an ISO 639-1 code.
+
+    >>> view = Sentences(length=3).fit(["A good film. Mr. Bean is in it!"])
+    >>> view.names_in(["A good film. Mr. Bean is in it!"], np.array([[1, 0]])).tolist()
+    [['Mr. Bean is in it!', 'A good film.']]
+    """
+
+    unit: ClassVar[str] = "sentence"
+
+    length: int = 15
+    _: KW_ONLY
+    words: int = 50
+    replacement: str = "..."
+    language: str = "en"
+
+    def selectable(self, x: Tensor) -> Tensor:
+        """Exclude padding; see `View.selectable`."""
+        return (x != PAD).any(dim=2)
+
+    def _made_up(self, rng: np.random.Generator) -> str:
+        number = int(rng.integers(1, self.length + 1))
+        return " ".join(f"{self._random_words(self.words, rng).capitalize()}." for _ in range(number))
+
+    def _tokens(self, texts: list[str]) -> Tokens:
+        segment = require("sentencex", extra="text").segment
+        ids = np.full((len(texts), self.length, self.words), PAD, dtype=np.int32)
+        spans = np.zeros((len(texts), self.length, 2), dtype=np.int32)
+        plain = [without_tags(text) for text in texts]
+        tokenised = self._tokenizer.encode_batch(plain)
+        for row, (text, words) in enumerate(zip(plain, tokenised, strict=True)):
+            if not len(words):
+                continue
+            letters = np.asarray(words.offsets)[:, 0]
+            ends = np.cumsum([len(sentence) for sentence in segment(self.language, text)])
+            # Segments without a word are not sentences: number the others, and the words in each.
+            parts, sentence = np.unique(np.searchsorted(ends, letters, side="right"), return_inverse=True)
+            position = np.arange(len(letters)) - np.searchsorted(sentence, sentence)
+            read = (sentence < self.length) & (position < self.words)
+            ids[row, sentence[read], position[read]] = np.asarray(words.ids)[read]
+            starts = np.concatenate([[0], ends])
+            for i, part in enumerate(parts[: self.length].tolist()):
+                spans[row, i] = _stripped(text, int(starts[part]), int(starts[part + 1]))
+        return Tokens(ids, spans)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        if not is_whole(self.words):
+            raise InputError(
+                f"words is {self.words!r}; give a whole number of words per sentence, such as 50."
+            )
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span without white space around it."""
+    sentence = text[start:end]
+    return start + len(sentence) - len(sentence.lstrip()), start + len(sentence.rstrip())
+
+
 def as_list(X: Any) -> list[str]:
-    """Texts of any kind - a list, an array, a column of a frame - as a list of strings."""
+    """Return texts of any kind - a list, an array, a column of a frame - as a list of strings."""
     if isinstance(X, Texts):
         return X.texts
     if isinstance(X, str):
@@ -316,7 +427,7 @@ def as_list(X: Any) -> list[str]:
         given = nw.from_native(X, allow_series=True, pass_through=True)
         columns = given.columns if isinstance(given, nw.DataFrame) else []
     except DuplicateError as error:
-        raise named_twice(X) from error
+        raise duplicate_names(X) from error
     if isinstance(given, nw.LazyFrame):
         raise InputError("Expected a list of texts, or a column of them, got a LazyFrame; pass X.collect().")
     if isinstance(given, nw.DataFrame):
@@ -343,7 +454,7 @@ def _listed(given: Any) -> list[Any]:
     try:
         if isinstance(given, Mapping):
             raise TypeError("its keys are not texts")
-        # An array of pyarrow iterates over scalars of its own.
+        # A pyarrow array iterates over its own scalars.
         return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
     except TypeError as error:
         kind = type(given).__name__

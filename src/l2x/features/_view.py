@@ -1,78 +1,183 @@
 """What one feature is: a view turns raw inputs into tensors, and masks over features into masked inputs.
 
     raw inputs X ── check ──► take ──► encode ──► x  (n, ...)          what networks read
-                                 │                └── mask ──► x̃_S     of the selection alone (section 3.1)
-                                 └── for_model ──► what the black box reads, whole or of the selection alone
+                                 │                └── mask ──► x̃_S     selected features only (section 3.1)
+                                 └── for_model ──► what the black box reads, whole or masked
 
-A new kind of input is one file here and one in networks/: examples/new_view.py is a complete one.
+A new kind of input is one subclass of `View` and one `l2x.learning.register` call for its networks. Drawing,
+serving, streaming and exporting work from what the view declares; `l2x.testing.check_view` tests it, and
+examples/new_view.py is a complete one.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self, get_args, get_type_hints
 
 import numpy as np
+import pyarrow as pa
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from l2x._base.arrays import Array, is_whole
-from l2x._base.registry import Registered
-from l2x.errors import InputError
+from l2x._base import Registered
+from l2x._base.arrays import Array, batches, is_whole
+from l2x.errors import InputError, some
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """How a view reads a table on disk or in a stream.
+
+    Attributes
+    ----------
+    form : "frame", "text" or "matrix"
+        What the view's `check` gets: a data frame with the columns of fitting; a single column of texts,
+        whose name is free; or an array (rows, columns) with the numbers of all columns.
+    columns : sequence of str, optional
+        Names of the columns of fitting, in their order; None if any columns will do.
+    named : bool
+        Whether the training rows had column names. If not, columns are matched by position.
+    categories : mapping of int to sequence of str
+        Categories of columns, by position, whose cells are read as text even if they look like numbers.
+    """
+
+    form: Literal["frame", "text", "matrix"] = "frame"
+    columns: Sequence[str] | None = None
+    named: bool = True
+    categories: Mapping[int, Sequence[str]] = field(default_factory=dict)
+
+    def match(self, offered: Sequence[str], *, copied: Sequence[str] = (), source: str) -> list[str]:
+        """Return the offered columns that the view reads, in its order.
+
+        Columns are matched by name, or by position if the view was fitted on an array. Columns that are
+        `copied` to the result count as inputs only if they match by name. Errors name the `source`.
+
+        >>> TableLayout(columns=["a", "b"]).match(["b", "id", "a"], source="rows.csv")
+        ['a', 'b']
+        """
+        rest = [name for name in offered if name not in copied]
+        if self.form == "text" and len(rest) != 1:
+            raise InputError(f"Expected one column of texts, but {source} has {len(rest)}: {some(rest)}.")
+        if self.columns is None:
+            return rest
+        missing = [name for name in self.columns if name not in offered]
+        if missing and not self.named:
+            if len(rest) != len(self.columns):
+                raise InputError(
+                    f"The explainer was fitted on {len(self.columns)} columns without names, but {source} "
+                    f"has {len(rest)}: {some(rest)}. Drop the columns that are not features."
+                )
+            return rest
+        if missing:
+            raise InputError(
+                f"{source} lacks columns that the explainer was fitted on: {some(missing)}; "
+                f"it has {some(list(offered))}."
+            )
+        if twice := [name for name in self.columns if list(offered).count(name) > 1]:
+            raise InputError(f"{source} has the column '{twice[0]}' more than once; rename or drop one.")
+        return list(self.columns)
+
+    def inputs(self, table: Any) -> Any:
+        """Return a table (pyarrow or pandas) of matched columns in the form that `View.check` accepts."""
+        if self.form != "matrix":
+            return table
+        try:
+            if isinstance(table, pa.Table):
+                return np.stack([column.to_numpy() for column in table.columns], axis=1).astype(np.float64)
+            return table.to_numpy(dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"The table holds cells that are not numbers: {error}.") from error
 
 
 class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
-    """The contract between raw inputs and networks. `fit` learns names and statistics from training inputs.
+    """The contract between raw inputs and networks.
 
-    A fitted view has `names_`, one name per feature; their number is d. Options are constructor parameters,
-    as scikit-learn has them, such as the fields of a dataclass; one called `removal` says how `for_model`
-    removes features, and its annotation in the class, a `Literal`, which ways there are.
+    Options are constructor parameters, as in scikit-learn; fields of a dataclass will do. `fit` learns names
+    and statistics from training inputs. An option called `masking` selects how `for_model` masks features;
+    its annotation, a `Literal`, lists the choices.
+
+    Attributes
+    ----------
+    names_ : list of str
+        One name per feature, set by `fit` and `restore`.
+    kind : "table", "text" or "image"
+        How inputs are drawn and how clients send them. A table is a row of features with names.
+    unit : str
+        What one feature is called in reports and on pages: "column", "word", "patch".
+    rows_at_once : int
+        How many inputs are encoded, explained or queried at a time; it bounds the memory.
     """
 
     names_: list[str]
-    # Inputs that are encoded, explained or queried at a time, so that memory does not grow with their number.
+    kind: ClassVar[Literal["table", "text", "image"]] = "table"
+    unit: ClassVar[str] = "feature"
     rows_at_once: ClassVar[int] = 8192
     _in_weights: ClassVar[tuple[str, ...]] = ()  # options that are part of the networks' weights
 
     @property
     def d(self) -> int:
-        """How many features (units of selection) one input has."""
+        """Return the number of features (units of selection) of one input."""
         return len(self.names_)
+
+    @property
+    def has_distances(self) -> bool:
+        """Return whether differences between encoded inputs are meaningful, as for numbers."""
+        return True
+
+    @property
+    def draws_replacements(self) -> bool:
+        """Return whether masking the same input twice may give different results."""
+        return bool(self.get_params(deep=False).get("masking") == "resample")
 
     @abstractmethod
     def fit(self, X: Any) -> Self:
-        """Learn what the view needs to know from training inputs."""
+        """Learn names and statistics from training inputs; return self."""
 
     @abstractmethod
     def check(self, X: Any) -> Any:
-        """X in the form that the other methods take, or an InputError that says what is wrong."""
+        """Return X in the form that the other methods accept; raise an InputError that says why not."""
 
     def take(self, X: Any, rows: Any) -> Any:
-        """The inputs of `rows` (a slice or an index array), in their raw form."""
+        """Return the given rows (a slice or an index array) of checked inputs."""
         return X[rows]
 
     @abstractmethod
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
-        """Raw inputs as the tensor (n, ...) that networks read; errors count rows from `first_row`."""
+        """Return checked inputs as the tensor (n, ...) that networks read; errors count from `first_row`."""
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x̃_S of section 3.1: encoded inputs (n, d, ...) with what the mask (n, d) leaves out set to zero."""
+        """Return x̃_S of section 3.1: encoded inputs (n, d, ...) with unselected features set to zero."""
         return x * mask.reshape(*mask.shape, *[1] * (x.ndim - 2))
 
     def selectable(self, x: Tensor) -> Tensor | None:
-        """(n, d): which features of encoded inputs may be selected; None for all. Padding may not."""
+        """Return (n, d) booleans: which features of encoded inputs may be selected; None for all of them.
+
+        Padding, for example, may not be selected.
+        """
         return None
 
     @abstractmethod
     def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
-        """Inputs as the black box reads them: whole, or, given a mask (n, d), with the features outside of it
-        carrying no information. `rng` is for removals that draw replacements."""
+        """Return checked inputs as the black box reads them, whole or masked.
+
+        Parameters
+        ----------
+        X : checked inputs
+            As `check` returns them.
+        mask : (n, d) array of bool, optional
+            Features outside the mask are replaced by values that carry no information.
+        rng : numpy Generator, optional
+            For maskings that draw replacements at random.
+        """
 
     def units(self, parts: Tensor) -> Tensor:
-        """Scores of features from scores of what the model reads, by summing: (n, d, ...) -> (n, d).
+        """Return scores of features, (n, d), by summing scores of what the model reads, (n, d, ...).
 
-        Of absolute gradients that is the l1 norm, of input times gradient the inner product (section 4).
+        For absolute gradients the sum is the l1 norm, for input times gradient the inner product.
         """
         if parts.ndim < 2 or parts.shape[1] != self.d:
             raise InputError(
@@ -81,27 +186,70 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
         return parts.flatten(start_dim=2).sum(dim=2) if parts.ndim > 2 else parts
 
     def names_in(self, X: Any, indices: Array) -> Array | None:
-        """What the features (n, k) are called in each input, such as the words of a text; None where they
-        have the same names in all."""
+        """Return the names of features (n, k) in each input, such as the words of a text.
+
+        None means that features have the same names, `names_`, in all inputs.
+        """
         return None
+
+    def sample(self, n: int, rng: np.random.Generator) -> Any:
+        """Return n made-up inputs like the training inputs, as `check` accepts them.
+
+        The service and the ONNX export try an explainer with them.
+        """
+        raise InputError(
+            f"{type(self).__name__} has no made-up inputs to try an explainer with: define "
+            "`sample(self, n, rng)`, which returns n inputs like the training inputs."
+        )
+
+    def jitter(self, X: Any, rng: np.random.Generator) -> Any:
+        """Return checked inputs with a little noise; None if noise has no meaning, as for texts."""
+        return None
+
+    def unseen(self, x: Tensor) -> dict[str, int]:
+        """Return, by column, how many encoded inputs have a category that the training inputs did not."""
+        return {}
+
+    def table_layout(self) -> TableLayout:
+        """Return how the view, fitted or not, reads a table on disk: by default as a matrix of numbers."""
+        return TableLayout("matrix")
+
+    def maskings(self) -> dict[str | None, Self]:
+        """Return this fitted view with each masking that its option `masking` allows, its own first.
+
+        A view without that option is returned alone, under the key None.
+        """
+        own = self.get_params(deep=False).get("masking")
+        if own is None:
+            return {None: self}
+        ways = get_args(get_type_hints(type(self)).get("masking"))
+        return {own: self} | {way: copy.copy(self).set_params(masking=way) for way in ways if way != own}
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """What `fit` learned, as JSON and arrays."""
+        """Return what `fit` learned, as JSON and as arrays."""
 
     @abstractmethod
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """The inverse of `state`."""
+        """Set what `state` returned; return self."""
+
+
+def selectable_units(view: View, X: Any) -> Array | None:
+    """Return (n, d) booleans: which features of checked inputs may be selected; None for all of them."""
+    if view.selectable(view.encode(view.take(X, slice(0, 1)))) is None:
+        return None
+    parts = [view.selectable(view.encode(view.take(X, rows))) for rows in batches(len(X), view.rows_at_once)]
+    return np.concatenate([part.numpy() for part in parts if part is not None])
 
 
 def saved_options(view: View) -> dict[str, Any]:
-    """The options that an artifact keeps; None in place of those that the networks' weights hold already."""
+    """Return the options that an artifact stores, with None for those held by the networks' weights."""
     options: dict[str, Any] = view.get_params(deep=False)
     return options | dict.fromkeys(view._in_weights)
 
 
 def checked_k(view: View, k: Any) -> int:
-    """k, if the view has this many features."""
+    """Return k as an int; raise an InputError unless it is between 1 and the number of features."""
     if not is_whole(k) or k > view.d:
         raise InputError(
             f"k = {k!r} but there are {view.d} features; choose a whole number between 1 and {view.d}."
@@ -110,12 +258,15 @@ def checked_k(view: View, k: Any) -> int:
 
 
 def as_tensor(array: Array) -> Tensor:
+    """Return an array as a contiguous float32 tensor."""
     return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
 
 def shared_tensor(array: Array) -> Tensor:
-    """The same numbers, of the same type, without a copy where torch can do without: it takes no negative
-    steps, and warns of arrays that may not be written to."""
+    """Return an array as a tensor of its own type, without a copy where torch allows it.
+
+    Torch accepts no negative strides, and warns about arrays that are not writeable.
+    """
     if not array.flags.writeable or min(array.strides) < 0:
         array = array.copy()
     return torch.from_numpy(array)

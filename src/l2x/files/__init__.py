@@ -1,21 +1,20 @@
 """Rows and predictions on disk: tables, journals, labelling."""
 
-from l2x.files import _tables, _writing
 from l2x.files._journal import Journal
-from l2x.files._labelling import label, label_blocks, label_rows, share_of
+from l2x.files._labelling import RowsToLabel, label, label_blocks, label_rows
 from l2x.files._predictions import (
-    Answers,
     Origin,
-    answer_batch,
-    check_answers_path,
+    Predictions,
+    check_predictions_path,
     equal_batches,
-    read_answers,
+    prediction_batch,
+    read_predictions,
     row_checksums,
 )
 from l2x.files._tables import (
     Table,
+    columns_to_fit,
     format_of,
-    known_columns,
     read_sample,
     read_training_rows,
     text_column,
@@ -25,26 +24,24 @@ from l2x.files._tables import (
 from l2x.files._writing import opened, standard_output, table_writer
 
 __all__ = [
-    "Answers",
     "Journal",
     "Origin",
+    "Predictions",
+    "RowsToLabel",
     "Table",
-    "_tables",
-    "_writing",
-    "answer_batch",
-    "check_answers_path",
+    "check_predictions_path",
+    "columns_to_fit",
     "equal_batches",
     "format_of",
-    "known_columns",
     "label",
     "label_blocks",
     "label_rows",
     "opened",
-    "read_answers",
+    "prediction_batch",
+    "read_predictions",
     "read_sample",
     "read_training_rows",
     "row_checksums",
-    "share_of",
     "standard_output",
     "table_writer",
     "text_column",

@@ -1,11 +1,11 @@
-"""The results of an unfinished run, kept beside its target: the same run, started again, resumes from them.
+"""The results of an unfinished run, next to its target: the same run, started again, resumes from them.
 
     <target>.parts/
-        run.json        what was asked; a run that asks anything else starts over, or is refused
+        run.json        the description of the run; a run with another description starts over, or is refused
         0000.arrows     the results of the first session, in order, as an Arrow stream
         0012.arrows     those of the next session, which follow the first 12 results, ...
 
-A session that is killed may leave half a result at the end of its segment: that result is ignored, and the
+A session that is killed may leave half a result at the end of its segment. That result is ignored, and the
 next session computes it again. Any other segment that cannot be read is an ArtifactError. The folder is
 deleted when the run succeeds.
 """
@@ -29,32 +29,32 @@ Append = Callable[[pa.RecordBatch], None]
 
 
 class Journal:
-    """Results for `target` of the run that `asked` describes; those of any other run are deleted.
+    """The results for `target` of the run with this description; those of other runs are deleted.
 
-    `precious` results, which somebody paid for, are never deleted before the run succeeds: another run is an
-    InputError.
+    `precious` results, such as paid predictions, are never deleted before the run succeeds: a run with
+    another description is then an InputError.
     """
 
-    def __init__(self, target: Path, asked: dict[str, Any], *, precious: bool = False) -> None:
+    def __init__(self, target: Path, description: dict[str, Any], *, precious: bool = False) -> None:
         self.precious = precious
         self.folder = target.with_name(f"{target.name}.parts")
-        self.description = self.folder / "run.json"
-        self.asked = json.dumps(asked, indent=1).encode()
+        self.description = json.dumps(description, indent=1).encode()
+        self._described = self.folder / "run.json"
 
     @contextmanager
     def opened(self) -> Iterator[Append]:
-        """Claim the folder for this process until the block ends; `append(result)` adds to it.
+        """Claim the folder for this process until the block ends, and yield `append(result)`.
 
-        The folder is deleted on success, and on an InputError, unless results are precious: with other input
-        it is another run. After anything else - an interruption, a full disk - it stays, unless it holds no
-        results.
+        The folder is deleted on success, and on an InputError, after which the run would have other inputs,
+        unless results are precious. After anything else, such as an interruption or a full disk, it stays,
+        unless it holds no results.
         """
         self._check_folder()
         self.folder.mkdir(exist_ok=True)
         with self._claimed():
             try:
                 self._tidy()
-                write_atomically(self.description, self.asked)
+                write_atomically(self._described, self.description)
                 before = sum(1 for _ in self.results(mapped=True))  # mapped: reads no data
                 with _segment(self.folder / _segment_name(before)) as append:
                     yield append
@@ -71,23 +71,25 @@ class Journal:
         `mapped` results stay on disk until they are used, so that a list of them takes no memory. A segment
         that is damaged or missing is an ArtifactError: without it, later results would move to other rows.
         """
-        found = 0
+        number = 0
         for path in self._segments():
-            if path.name != _segment_name(found):
-                before = f"it follows {path.stem.lstrip('0') or 0} results, but {found} can be read before it"
+            if path.name != _segment_name(number):
+                before = (
+                    f"it follows {path.stem.lstrip('0') or 0} results, but {number} can be read before it"
+                )
                 raise _damaged(path, f"{before}; a segment is damaged or missing")
             for result in _read_segment(path, mapped=mapped):
-                found += 1
+                number += 1
                 yield result
 
     def _claimed(self) -> AbstractContextManager[object]:
-        """Two runs with one target would mix their results; the lock ends with its process."""
+        """Lock the folder until the process ends: two runs with one target would mix their results."""
         lock = FileLock(self.folder / "lock")
         try:
             return lock.acquire(timeout=0)
         except Timeout as error:
             raise InputError(
-                f"Another run is at work in '{self.folder}'; wait for it, or choose another target."
+                f"Another run uses '{self.folder}'; wait for it, or choose another target."
             ) from error
 
     def _check_folder(self) -> None:
@@ -95,21 +97,21 @@ class Journal:
         if not self.folder.exists():
             return
         is_journal = self.folder.is_dir() and (
-            self.description.exists() or all(path.name == "lock" for path in self.folder.iterdir())
+            self._described.exists() or all(path.name == "lock" for path in self.folder.iterdir())
         )
         if not is_journal:
             raise InputError(
-                f"'{self.folder}', where unfinished results are kept, is something else; move it."
+                f"'{self.folder}' exists and holds no unfinished results; move it, or choose another output."
             )
 
     def _tidy(self) -> None:
-        """Delete another run's results; of this run, the hidden files that a killed writer left."""
-        same_run = self.description.exists() and self.description.read_bytes() == self.asked
+        """Delete results of another run; of the same run, hidden files that a killed writer left."""
+        same_run = self._described.exists() and self._described.read_bytes() == self.description
         if self.precious and not same_run and self._segments():
-            other = " ".join(self.description.read_text().split())
+            other = " ".join(self._described.read_text().split())
             raise InputError(
-                f"'{self.folder}' keeps the results of another run, {other}; finish that, delete the folder, "
-                "or choose another target."
+                f"'{self.folder}' holds the results of another run, {other}; finish that run, delete the "
+                "folder, or choose another target."
             )
         for path in self.folder.glob(".*" if same_run else "*"):
             if path.name != "lock":
@@ -135,7 +137,7 @@ def _read_segment(path: Path, *, mapped: bool) -> Iterator[pa.RecordBatch]:
             with pa.ipc.open_stream(file) as stream:
                 yield from stream
         except (pa.ArrowInvalid, OSError) as error:
-            if file.tell() < file.size():  # else the session ended while it wrote its last result
+            if file.tell() < file.size():  # otherwise the session ended while it wrote its last result
                 raise _damaged(path, str(error)) from error
 
 
@@ -148,7 +150,7 @@ def _damaged(path: Path, reason: str) -> ArtifactError:
 
 @contextmanager
 def _segment(path: Path) -> Iterator[Append]:
-    """The results of one session; the file appears with the first of them."""
+    """Yield `append(result)` for one session; the file appears with the first result."""
     file = stream = None
 
     def append(batch: pa.RecordBatch) -> None:
@@ -161,7 +163,7 @@ def _segment(path: Path) -> Iterator[Append]:
     try:
         yield append
     finally:
-        # The stream stays without its end mark, which readers can do without: after a result that was only
-        # partly written, the mark would be read as the rest of it; and on a full disk it cannot be written.
+        # The stream gets no end mark, which readers do not need: after half a result, the mark would be read
+        # as the rest of it, and on a full disk it cannot be written.
         if file is not None:
             file.close()

@@ -1,34 +1,35 @@
-"""`l2x.label`: a model's answers about every row, into a file, and what is there is never asked again."""
+"""`l2x.label`: a model's predictions for every row, in a file; no row is queried twice."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from l2x._base import progress_bar
 from l2x._base.arrays import Array, batches, take
 from l2x._base.atomic import check_writable
-from l2x._base.progress import progress_bar
 from l2x.errors import BlackBoxError, InputError, L2XError, WriteError
-from l2x.features import Columns, View, Words, reading_of
+from l2x.features import Columns, View, Words
 from l2x.files._journal import Journal
 from l2x.files._predictions import (
-    Answered,
-    Answers,
+    Labelled,
     Origin,
-    answer_batch,
-    check_answers_path,
+    Predictions,
+    check_predictions_path,
     equal_batches,
-    read_answers,
+    prediction_batch,
+    read_predictions,
     row_checksums,
 )
-from l2x.files._tables import Table, known_columns, model_rows, text_column, view_batches
+from l2x.files._tables import Table, columns_to_fit, model_rows, text_column, view_batches
 from l2x.files._writing import table_writer
-from l2x.model import BlackBox, Part, as_black_box, ask_about
+from l2x.model import BlackBox, Part, as_black_box, query_parts, view_parts
 
 
 def label(
@@ -40,37 +41,49 @@ def label(
     column: str | None = None,
     processes: int = 1,
     progress: bool = True,
-) -> Answers:
-    """Ask the model about every row of X and keep the answers in `path`, a .parquet file.
+) -> Predictions:
+    """Query the model for every row of X and store its predictions in `path`, a .parquet file.
 
-    Answers are on disk as soon as they are given. Interrupted in any way - Ctrl-C, a killed process, a model
-    that raises, a full disk - the same call resumes, and asks no answered row again; rows that were added
-    to X since are asked, and rows that were changed are an error. `fit(X, responses=path)` then asks nothing.
+    Predictions are on disk as soon as they are made. After an interruption - Ctrl-C, a killed process, a
+    model that raises, a full disk - the same call resumes without querying a row again. Rows that were added
+    to X are queried; rows that have changed are an error. `fit(X, predictions=path)` then queries nothing.
 
     Parameters
     ----------
-    model : anything that predicts, see `as_black_box`; also the address of one, see `Endpoint`
-    X : inputs as the model takes them; or the path of a .parquet, .csv or .txt table, read in batches
-    drop, column : of a table on disk, columns that the model does not read, or the one of texts that it does
-    processes : for models that hold the interpreter lock: this many ask side by side
-
-    progress : show a bar on standard error
+    model : object
+        Anything that predicts, see `as_black_box`; also an address, see `Endpoint`.
+    X : inputs or path
+        Inputs as the model reads them, or the path of a .parquet, .csv or .txt table, read in batches.
+    path : str or Path
+        The file for the predictions.
+    drop : sequence of str
+        Columns of a table on disk that the model does not read.
+    column : str, optional
+        The column of texts of a table on disk, if the model reads texts.
+    processes : int
+        The number of processes that query the model, for models that hold the interpreter lock.
+    progress : bool
+        Whether to show a progress bar on standard error.
 
     Returns
     -------
-    The answers, as they are on disk.
+    Predictions
+        The predictions, as they are on disk.
 
+    Examples
+    --------
     >>> import tempfile
     >>> import numpy as np
     >>> def model(X):
     ...     return np.full((len(X), 2), 0.5)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     answers = label(model, np.zeros((3, 2)), f"{folder}/answers.parquet", progress=False)
+    ...     predictions = label(model, np.zeros((3, 2)), f"{folder}/predictions.parquet", progress=False)
+    >>> predictions.values.shape
+    (3, 2)
     """
-    label_rows(
-        as_black_box(model), X, Path(path), drop=drop, column=column, processes=processes, progress=progress
-    )
-    return read_answers(path)
+    options: dict[str, Any] = {"drop": drop, "column": column, "processes": processes, "progress": progress}
+    label_rows(as_black_box(model), X, Path(path), **options)
+    return read_predictions(path)
 
 
 def label_rows(
@@ -83,120 +96,123 @@ def label_rows(
     processes: int = 1,
     progress: bool = True,
 ) -> int:
-    """`label`, for files whose answers need not fit into memory: returns their number."""
-    share: Callable[[int], float]
-    check_answers_path(path)
+    """Do the same as `label`, for predictions that need not fit into memory; return their number."""
+    check_predictions_path(path)
     if isinstance(X, str | Path):
         table = Table(Path(X))
-        view, columns = _reading(table, black_box, drop, column)
+        rows = RowsToLabel.of_table(table, black_box, drop, column)
         check_writable(path, inputs={"X": table.path})
-        blocks, share = table_blocks(table, view, columns), table.share_read
-        most, asked = view.rows_at_once, list(columns)
     else:
+        rows = RowsToLabel.of_inputs(X)
         check_writable(path)
-        most, asked = Columns.rows_at_once, []
-        blocks, share = _blocks(X, most), share_of(len(X))
-    return label_blocks(
-        black_box, blocks, path, most=most, share=share, columns=asked, processes=processes, progress=progress
-    )
+    return label_blocks(black_box, rows, path, processes=processes, progress=progress)
 
 
-def label_blocks(
-    black_box: BlackBox,
-    blocks: Iterable[Part],
-    path: Path,
-    *,
-    most: int,
-    share: Callable[[int], float],
-    columns: Sequence[str] = (),
-    processes: int = 1,
-    progress: bool = False,
-) -> int:
-    """Ask about the rows of all blocks that `path`, or the journal beside it, does not answer yet; then write
-    them all to `path`. Returns the number of rows.
+@dataclass(frozen=True)
+class RowsToLabel:
+    """Rows that a model is queried for."""
 
-    share : of the work that is done after a number of rows, for the progress bar
-    columns : of a table on disk, those that the model is asked about
-    """
-    journal = Journal(path, {"model": black_box.name, "columns": list(columns)}, precious=True)
-    origin = Origin(black_box.name)
-    with journal.opened() as append:
-        answered = Answered.in_file(path, origin, journal.results(mapped=True))
-        done = earlier = answered.rows
-        if earlier and black_box.task is None:
-            black_box.task = _task_so_far(path, answered)
-        begun = share(earlier) % 1.0  # of a CSV that is not open yet, all is read
-        with progress_bar("querying the model", 1.0, done=begun, visible=progress) as advance:
-            started = time.perf_counter()
+    blocks: Iterable[Part]  # in order
+    most: int  # rows of one query
+    share: Callable[[int], float]  # of the work that is done after a number of rows, for the progress bar
+    columns: tuple[str, ...] = ()  # of a table on disk
 
-            def keep(part: Part, answers: Array) -> None:
-                nonlocal done
-                with _full_disk(path):
-                    append(answer_batch(part.first, row_checksums(part.raw), answers))
-                done += len(part)
-                speed = (done - earlier) / (time.perf_counter() - started)
-                advance(share(done), f"{done:,} rows, {speed:,.0f} rows/s")
+    @classmethod
+    def of_table(
+        cls, table: Table, black_box: BlackBox, drop: Sequence[str], column: str | None
+    ) -> RowsToLabel:
+        """Return the rows of a table on disk: texts as lists, all else as frames."""
+        table.require(drop, "drop")
+        view: View = Columns()
+        if column is not None or table.format == "txt":
+            view, columns = Words(), [text_column(table, column, others=drop)]
+        else:
+            columns = columns_to_fit(table, black_box.columns, drop)
+        return cls(_table_blocks(table, view, columns), view.rows_at_once, table.share_read, tuple(columns))
 
-            with _says_what_is_kept(journal, lambda: done):
-                rows = ask_about(
-                    black_box, blocks, keep, most=most, known=answered.known, processes=processes
-                )
-        if rows < earlier:
-            raise InputError(
-                f"'{path}' answers {earlier:,} rows, but there are only {rows:,}: choose another file."
-            )
-        if not rows:
-            raise InputError("There are no rows to ask about.")
-        if done > earlier or not path.exists():
-            _write(path, journal, black_box, rows)
-    return rows
+    @classmethod
+    def of_inputs(cls, X: Any) -> RowsToLabel:
+        """Return inputs as the model reads them."""
+        most = Columns.rows_at_once
+        parts = ((rows.start, take(X, rows)) for rows in batches(len(X), most))
+        return cls((Part(first, raw, raw) for first, raw in parts), most, _share_of(len(X)))
+
+    @classmethod
+    def of_view(cls, view: View, X: Any) -> RowsToLabel:
+        """Return inputs that a view has checked."""
+        return cls(view_parts(view, X), view.rows_at_once, _share_of(len(X)))
 
 
-def table_blocks(table: Table, view: View, columns: Sequence[str]) -> Iterator[Part]:
-    """The rows of a table as the model reads them: texts as a list, all else as a frame."""
+def _share_of(rows: int) -> Callable[[int], float]:
+    return lambda done: done / max(1, rows)
+
+
+def _table_blocks(table: Table, view: View, columns: Sequence[str]) -> Iterator[Part]:
     first = 0
     for batch in view_batches(table, view, columns):
         frame = model_rows(pa.Table.from_batches([batch]), table, view)
-        raw = frame[columns[0]].tolist() if reading_of(view).one_text else frame
+        raw = frame[columns[0]].tolist() if view.table_layout().form == "text" else frame
         yield Part(first, raw, raw)
         first += len(batch)
 
 
-def share_of(rows: int) -> Callable[[int], float]:
-    """Of a known number of rows."""
-    return lambda done: done / max(1, rows)
+def label_blocks(
+    black_box: BlackBox, rows: RowsToLabel, path: Path, *, processes: int = 1, progress: bool = False
+) -> int:
+    """Query the model for rows that neither `path` nor its journal has; then write all predictions to `path`.
+
+    Returns the number of rows.
+    """
+    journal = Journal(path, {"model": black_box.name, "columns": list(rows.columns)}, precious=True)
+    with journal.opened() as append:
+        labelled = Labelled.in_file(path, Origin(black_box.name), journal.results(mapped=True))
+        done = earlier = labelled.rows
+        if earlier and black_box.task is None:
+            black_box.task = _task_so_far(path, labelled)
+        begun = rows.share(earlier) % 1.0  # for a CSV that is not open yet, the share is 1
+        with progress_bar("querying the model", 1.0, done=begun, visible=progress) as advance:
+            started = time.perf_counter()
+
+            def store(part: Part, predictions: Array) -> None:
+                nonlocal done
+                with _full_disk(path):
+                    append(prediction_batch(part.first, row_checksums(part.raw), predictions))
+                done += len(part)
+                speed = (done - earlier) / (time.perf_counter() - started)
+                advance(rows.share(done), f"{done:,} rows, {speed:,.0f} rows/s")
+
+            with _interruptible(journal, lambda: done):
+                options: dict[str, Any] = {"stored": labelled.stored, "processes": processes}
+                total = query_parts(black_box, rows.blocks, store, most=rows.most, **options)
+        _check_total(total, earlier, path)
+        if done > earlier or not path.exists():
+            _write(path, journal, black_box, total)
+    return total
 
 
-def _blocks(X: Any, size: int) -> Iterator[Part]:
-    for rows in batches(len(X), size):
-        raw = take(X, rows)
-        yield Part(rows.start, raw, raw)
+def _check_total(rows: int, earlier: int, path: Path) -> None:
+    if rows < earlier:
+        raise InputError(
+            f"'{path}' has predictions for {earlier:,} rows, but X has only {rows:,}; choose another file."
+        )
+    if not rows:
+        raise InputError("There are no rows to query the model for.")
 
 
-def _reading(
-    table: Table, black_box: BlackBox, drop: Sequence[str], column: str | None
-) -> tuple[View, list[str]]:
-    """How the model reads the table, and which columns of it."""
-    table.require(drop, "drop")
-    if column is not None or table.format == "txt":
-        return Words(), [text_column(table, column, others=drop)]
-    return Columns(), known_columns(table, black_box.columns, drop)
-
-
-def _task_so_far(path: Path, answered: Answered) -> Any:
-    """What kind of answers there are, so that the rest is checked alike."""
+def _task_so_far(path: Path, labelled: Labelled) -> Any:
+    """Return the task of earlier predictions, so that later ones are checked alike."""
     if path.exists():
-        return read_answers(path).origin.task
-    return "classification" if answered.batches[0].num_columns > 3 else "regression"
+        return read_predictions(path).origin.task
+    return "classification" if labelled.batches[0].num_columns > 3 else "regression"
 
 
 def _write(path: Path, journal: Journal, black_box: BlackBox, rows: int) -> None:
-    """The file, from what the journal has on disk: row for row the same, however often it was interrupted."""
+    """Write the file from the journal; its content does not depend on interruptions."""
     origin = Origin.of_model(black_box)
-    answered = Answered.in_file(path, origin, journal.results(mapped=True))
+    labelled = Labelled.in_file(path, origin, journal.results(mapped=True))
     with table_writer(path, folder=journal.folder) as write:
-        for batch in equal_batches(answered.in_order(rows)):
-            write(batch.replace_schema_metadata(origin.schema(batch.schema).metadata))
+        for batch in equal_batches(labelled.in_order(rows)):
+            write(origin.describe(batch))
 
 
 @contextmanager
@@ -204,16 +220,17 @@ def _full_disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise WriteError(f"Cannot write beside '{path}': {error}.") from error
+        raise WriteError(f"Cannot write next to '{path}': {error}.") from error
 
 
 @contextmanager
-def _says_what_is_kept(journal: Journal, done: Any) -> Iterator[None]:
+def _interruptible(journal: Journal, done: Callable[[], int]) -> Iterator[None]:
+    """Add to an interruption how many predictions are stored, and how to resume."""
     try:
         yield
     except (KeyboardInterrupt, BlackBoxError, WriteError) as stop:
         if not done():
             raise
-        kept = f"{done():,} answers are kept in '{journal.folder}'; run the same again to resume."
-        told = type(stop)(f"{stop} {kept}".strip())
-        raise told from (stop.__cause__ if isinstance(stop, L2XError) else stop)
+        stored = f"{done():,} predictions are stored in '{journal.folder}'; run the same again to resume."
+        message = type(stop)(f"{stop} {stored}".strip())
+        raise message from (stop.__cause__ if isinstance(stop, L2XError) else stop)

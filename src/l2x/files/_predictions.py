@@ -1,4 +1,8 @@
-"""A checksum of every row: whether the rows of today are those that a model answered yesterday."""
+"""Predictions on disk, each with a checksum of its row, so that they are used only for the rows of the query.
+
+A file has one row per input, in order, with the columns `checksum`, `prediction_0`, `prediction_1`, ...; its
+metadata name the model. A journal has batches of such rows in any order, with their positions in `row`.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +27,20 @@ from l2x.features import Texts, arrow_cells
 from l2x.files._tables import BATCH_ROWS, sample_rows
 from l2x.model import BlackBox, Part
 
-# What a missing cell counts as, number or text. Files hold checksums: none of these numbers may change.
+# The checksum of a missing cell. Files hold checksums: none of these numbers may change.
 MISSING = np.uint64(0xA5A5_5A5A_A5A5_5A5A)
 FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ratio
 HALF = np.uint64(32)
+# The key of the metadata in a file, and the beginning of its columns' names.
+KEY, PREFIX = b"l2x.predictions", "prediction_"
 
 
 def row_checksums(X: Any) -> Array:
-    """(n,) uint64, the same for the same cells in the same order: arrays, tensors, texts, and frames of any
-    library, categories as texts, integers as floats.
+    """Return a checksum (n,) uint64 of each row, which depends on its cells and their order only.
 
-    Numbers count in single precision, as networks read them: two readers of one CSV may differ in the last
-    digit of a double.
+    X may be an array, a tensor, texts, or a frame of any library; categories count as texts and integers as
+    floats. Numbers count in single precision, as networks read them, because two readers of one CSV may
+    differ in the last digit of a double.
 
     >>> bool((row_checksums([["1", "a"]]) == row_checksums(pa.table({"n": ["1"], "t": ["a"]}))).all())
     True
@@ -48,8 +54,8 @@ def row_checksums(X: Any) -> Array:
     return np.zeros(len(X), dtype=np.uint64) if total is None else total
 
 
-def _columns(X: Any) -> Any:
-    """What stands for the cells, column by column, each (n,) uint64."""
+def _columns(X: Any) -> Iterator[Array]:
+    """Yield checksums of the cells, (n,) uint64, column by column."""
     X = X.texts if isinstance(X, Texts) else tensor_to_array(X)
     frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -91,17 +97,15 @@ def _digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-KEY = b"l2x.answers"
-
-
-def check_answers_path(path: Path) -> None:
+def check_predictions_path(path: Path) -> None:
+    """Raise an InputError unless `path` is a .parquet file, the format of predictions."""
     if path.suffix.lower() != ".parquet":
-        raise InputError(f"Answers are kept in a .parquet file, not in '{path}'.")
+        raise InputError(f"Predictions are stored in a .parquet file, not in '{path}'.")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Who answered: the model's name, "classification" or "regression", and its classes where known."""
+    """The model that made predictions: its name, "classification" or "regression", and its classes."""
 
     model: str
     task: Literal["classification", "regression"] | None = None
@@ -109,23 +113,24 @@ class Origin:
 
     @classmethod
     def of_model(cls, black_box: BlackBox) -> Origin:
+        """Return the description of a black box."""
         classes = None if black_box.classes is None else black_box.classes.tolist()
         return cls(black_box.name, black_box.task, classes)
 
-    def schema(self, schema: pa.Schema) -> pa.Schema:
-        """The schema of a file of these answers."""
-        return schema.with_metadata({KEY: json.dumps(asdict(self))})
-
     @classmethod
-    def of(cls, schema: pa.Schema) -> Origin | None:
-        """What a file says; None if it is not a file of answers."""
-        said = (schema.metadata or {}).get(KEY)
-        return None if said is None else cls(**json.loads(said))
+    def of_schema(cls, schema: pa.Schema) -> Origin | None:
+        """Return the description in a file's schema; None if the file does not hold predictions."""
+        content = (schema.metadata or {}).get(KEY)
+        return None if content is None else cls(**json.loads(content))
+
+    def describe(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with this description in its metadata."""
+        return batch.replace_schema_metadata({KEY: json.dumps(asdict(self))})
 
 
 @dataclass(frozen=True)
-class Answers:
-    """A model's answers, (n, classes) or (n, means), with the checksums of the inputs."""
+class Predictions:
+    """A model's predictions, (n, classes) or (n, values), with the checksums of the inputs."""
 
     values: Array
     checksums: Array
@@ -136,32 +141,30 @@ class Answers:
         return len(self.values)
 
     def check(self, X: Any) -> None:
-        """An InputError unless the inputs are those that were answered, in the same order."""
+        """Raise an InputError unless X holds the inputs that were labelled, in the same order."""
         if len(X) != len(self):
-            raise InputError(f"'{self.path}' answers {len(self):,} rows, but there are {len(X):,} inputs.")
+            raise InputError(
+                f"'{self.path}' has predictions for {len(self):,} rows, but there are {len(X):,} inputs."
+            )
         wrong = np.flatnonzero(row_checksums(X) != self.checksums)
         if len(wrong):
             raise InputError(
-                f"'{self.path}' answers other inputs: row {wrong[0]} differs ({len(wrong):,} of {len(self):,}"
-                " do). Give the rows, columns and order that were labelled, or label these."
+                f"'{self.path}' has predictions for other inputs: row {wrong[0]} differs ({len(wrong):,} of "
+                f"{len(self):,} do). Pass the rows, columns and order that were labelled, or label these."
             )
 
 
-def read_answers(path: str | Path, *, rows: int | None = None, seed: int = 0) -> Answers:
-    """The answers in a file that `l2x.label` wrote; with `rows`, of the rows that `read_sample` draws from
-    a table of that length with that seed."""
+def read_predictions(path: str | Path, *, rows: int | None = None, seed: int = 0) -> Predictions:
+    """Return the predictions in a file that `l2x.label` wrote.
+
+    With `rows`, they are those of the rows that `read_sample` draws from a table of that length with `seed`.
+    """
     path = Path(path)
     origin, batches = _opened(path)
     if origin is None:
-        raise InputError(f"'{path}' is not a file of answers, as l2x label writes it.")
+        raise InputError(f"'{path}' does not hold predictions of `l2x label`.")
     table = pa.Table.from_batches(batches) if rows is None else sample_rows(batches, rows, seed=seed)
-    return Answers(values_of(table), table["checksum"].to_numpy(), origin, path)
-
-
-def values_of(table: pa.Table | pa.RecordBatch) -> Array:
-    """(n, c) answers."""
-    names = [name for name in table.schema.names if name.startswith("answer_")]
-    return np.stack([table[name].to_numpy() for name in names], axis=1)
+    return Predictions(values_of(table), table["checksum"].to_numpy(), origin, path)
 
 
 def _opened(path: Path) -> tuple[Origin | None, Iterator[pa.RecordBatch]]:
@@ -171,42 +174,49 @@ def _opened(path: Path) -> tuple[Origin | None, Iterator[pa.RecordBatch]]:
         file = pa.parquet.ParquetFile(path)
     except (pa.ArrowException, OSError):
         return None, iter(())
-    return Origin.of(file.schema_arrow), file.iter_batches(BATCH_ROWS)
+    return Origin.of_schema(file.schema_arrow), file.iter_batches(BATCH_ROWS)
 
 
-def answer_batch(first: int, checksums: Array, values: Array) -> pa.RecordBatch:
-    """Answers of rows next to each other, the first of which has this position."""
-    columns = {f"answer_{j}": np.ascontiguousarray(column) for j, column in enumerate(values.T)}
-    return pa.RecordBatch.from_pydict(
-        {"row": np.arange(first, first + len(values)), "checksum": checksums} | columns
-    )
+def values_of(table: pa.Table | pa.RecordBatch) -> Array:
+    """Return the predictions (n, c) in a table."""
+    names = [name for name in table.schema.names if name.startswith(PREFIX)]
+    return np.stack([table[name].to_numpy() for name in names], axis=1)
 
 
-class Answered:
-    """Which rows are answered already: batches of `answer_batch`, in any order, none in memory twice."""
+def prediction_batch(first: int, checksums: Array, values: Array) -> pa.RecordBatch:
+    """Return predictions for consecutive rows as a batch; `first` is the position of the first row."""
+    columns = {f"{PREFIX}{j}": np.ascontiguousarray(column) for j, column in enumerate(values.T)}
+    rows = {"row": np.arange(first, first + len(values)), "checksum": checksums}
+    return pa.RecordBatch.from_pydict(rows | columns)
 
-    def __init__(self, batches: Iterable[pa.RecordBatch] = (), *, source: str = "earlier answers") -> None:
+
+class Labelled:
+    """Rows that have predictions already: batches of `prediction_batch`, in any order; they may overlap."""
+
+    def __init__(
+        self, batches: Iterable[pa.RecordBatch] = (), *, source: str = "earlier predictions"
+    ) -> None:
         first = [(batch.column("row")[0].as_py(), batch) for batch in batches if len(batch)]
         first.sort(key=lambda pair: pair[0])
         self.first = [row for row, _ in first]
         self.batches = [batch for _, batch in first]
-        # The row after the last one that a batch or any before it answers: batches may overlap.
+        # The row after the last one of a batch and of all batches before it.
         self.reach = list(accumulate((row + len(batch) for row, batch in first), max))
         self.source = source
 
     @classmethod
-    def in_file(cls, path: Path, origin: Origin, batches: Iterable[pa.RecordBatch]) -> Answered:
-        """Those of a finished file, if there is one, and of a journal beside it."""
-        return cls([*_of_file(path, origin), *batches], source=f"'{path}'")
+    def in_file(cls, path: Path, origin: Origin, journal: Iterable[pa.RecordBatch]) -> Labelled:
+        """Return the rows of a finished file, if it exists, and of its journal."""
+        return cls([*_file_batches(path, origin), *journal], source=f"'{path}'")
 
     @property
     def rows(self) -> int:
-        """How many different rows: a run that was killed after its file was complete leaves them twice."""
+        """Return the number of different rows; a run killed after its file was complete has them twice."""
         ends = zip(self.first, self.reach, [0, *self.reach], strict=False)
         return sum(end - max(first, before) for first, end, before in ends if end > before)
 
-    def known(self, part: Part) -> Array:
-        """(n,) which rows of the part are answered; an InputError if a row is not the one that was."""
+    def stored(self, part: Part) -> Array:
+        """Return which rows of a part have predictions, (n,); raise an InputError if one has changed."""
         mask = np.zeros(len(part), dtype=bool)
         if not self.rows:
             return mask
@@ -214,52 +224,49 @@ class Answered:
         at = bisect_right(self.reach, first)
         while at < len(self.first) and self.first[at] < first + len(checksums):
             batch, start = self.batches[at], self.first[at] - first
-            known = batch.column("checksum").to_numpy()[max(0, -start) :][: len(checksums) - max(0, start)]
-            here = slice(max(0, start), max(0, start) + len(known))
-            wrong = np.flatnonzero(known != checksums[here])
+            before = batch.column("checksum").to_numpy()[max(0, -start) :][: len(checksums) - max(0, start)]
+            here = slice(max(0, start), max(0, start) + len(before))
+            wrong = np.flatnonzero(before != checksums[here])
             if len(wrong):
                 raise InputError(
-                    f"Row {first + here.start + wrong[0]} is not the row that was answered in {self.source}: "
-                    "the inputs have changed. Delete the answers to start over, or choose another file."
+                    f"Row {first + here.start + wrong[0]} is not the row that was labelled in {self.source}: "
+                    "the inputs have changed. Delete the predictions to start over, or choose another file."
                 )
             mask[here] = True
             at += 1
         return mask
 
     def in_order(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """The batches by position, without that column; each row once, and every one of `rows`."""
+        """Yield the batches by position, without that column; each of `rows` must occur, and occurs once."""
         done = 0
         for first, batch in zip(self.first, self.batches, strict=True):
-            assert first <= done, f"no answer for row {done}"
+            assert first <= done, f"no prediction for row {done}"
             if first + len(batch) > done:
                 new = batch.slice(done - first).drop_columns(["row"])
                 done += len(new)
                 yield new
-        assert done == rows, f"{done} answers for {rows} rows"
+        assert done == rows, f"{done} predictions for {rows} rows"
 
 
-def _of_file(path: Path, origin: Origin) -> Iterator[pa.RecordBatch]:
-    """What a finished file answers, as a journal would have it."""
+def _file_batches(path: Path, origin: Origin) -> Iterator[pa.RecordBatch]:
+    """Yield the content of a finished file in the form of a journal."""
     if not path.exists():
         return
-    there, batches = _opened(path)
-    if there is None:
-        raise InputError(f"'{path}' is something else than answers; choose another file.")
-    check_same_model(there.model, origin.model, path)
+    stored, batches = _opened(path)
+    if stored is None:
+        raise InputError(f"'{path}' holds something else than predictions; choose another file.")
+    if stored.model != origin.model:
+        raise InputError(
+            f"'{path}' has predictions of {stored.model}, not of {origin.model}; choose another file."
+        )
     first = 0
     for batch in batches:
-        yield answer_batch(first, batch.column("checksum").to_numpy(), values_of(batch))
+        yield prediction_batch(first, batch.column("checksum").to_numpy(), values_of(batch))
         first += len(batch)
 
 
-def check_same_model(known: str, asked: str, path: Path) -> None:
-    """Answers of two models do not go into one file."""
-    if known != asked:
-        raise InputError(f"'{path}' has answers of {known}, not of {asked}; choose another file.")
-
-
 def equal_batches(batches: Iterable[pa.RecordBatch], size: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of equal size: files then do not depend on how the answers came in."""
+    """Yield the same rows in batches of equal size: files then do not depend on the order of predictions."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

@@ -1,4 +1,4 @@
-"""A random sample of rows, in one pass and in memory that does not grow with the table."""
+"""Tables on disk: CSV, Parquet and lines of text, read in batches, as a view reads them, or as a sample."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -17,49 +18,13 @@ import pyarrow.parquet
 
 from l2x._base.arrays import Array
 from l2x.errors import InputError, some
-from l2x.features import View, reading_of
+from l2x.features import View
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-def sample_rows(batches: Iterable[pa.RecordBatch], n: int, *, seed: int) -> pa.Table:
-    """n rows at random (all, if there are fewer) in file order; at most some 2 n are held at a time.
-
-    Every row gets a random key and the n smallest keys stay, so that each subset of n is equally likely.
-    """
-    rng = np.random.default_rng(seed)
-    kept: list[pa.RecordBatch] = []
-    keys: list[Array] = []
-    limit, held = np.inf, 0
-    for batch in batches:
-        key = rng.random(len(batch))
-        inside = np.flatnonzero(key < limit)
-        kept.append(batch if len(inside) == len(batch) else batch.take(pa.array(inside)))
-        keys.append(key[inside])
-        held += len(inside)
-        if held > 2 * n:
-            table, key = _smallest(kept, keys, n)
-            kept, keys, limit, held = table.to_batches(), [key], key.max(), n
-    if not held:
-        raise InputError("The table has no rows.")
-    return _smallest(kept, keys, n)[0]
-
-
-def _smallest(kept: list[pa.RecordBatch], keys: list[Array], n: int) -> tuple[pa.Table, Array]:
-    """The rows with the n smallest keys, in file order, and the keys."""
-    table, key = pa.Table.from_batches(kept), np.concatenate(keys)
-    if len(key) <= n:
-        return table, key
-    chosen = np.sort(np.argpartition(key, n - 1)[:n])
-    return table.take(pa.array(chosen)).combine_chunks(), key[chosen]
-
-
-# By column, the categories that are known; they are texts.
+# The known categories, which are texts, by column.
 Categories = Mapping[str, Collection[str]]
 
-# Rows at a time: enough to make the overhead of a batch negligible, fewer where rows are wide, so that a
-# batch of float64 stays below 8 MiB.
+# Rows at a time: enough to make the overhead of a batch negligible, fewer if rows are wide, so that a batch
+# of float64 stays below 8 MiB.
 BATCH_ROWS = 32_768
 BATCH_CELLS = 1 << 20
 # Texts at a time: they are longer than rows of numbers, and have more features.
@@ -76,9 +41,12 @@ class Table:
 
     Attributes
     ----------
-    columns : the names of its columns, without those that hold a pandas index
-    index_columns : names of columns that pandas wrote for its index; they can be read, but are not data
-    rows : how many rows it has; None for CSV, which does not say
+    columns : list of str
+        The names of its columns, without those that hold a pandas index.
+    index_columns : list of str
+        Names of columns that pandas wrote for its index; they can be read, but are not data.
+    rows : int or None
+        The number of rows; None for CSV, which does not store it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -99,17 +67,17 @@ class Table:
             else:
                 with pa.parquet.ParquetFile(path) as file:
                     schema, self.rows = file.schema_arrow, int(file.metadata.num_rows)
-            self._know(schema)
+            self._set_schema(schema)
 
     @classmethod
     def described(cls, schema: pa.Schema, name: str) -> Table:
-        """A table by its columns alone, whose rows somebody else reads."""
+        """Return a table with these columns and no rows, for rows that are read elsewhere."""
         table = cls.__new__(cls)
         table.path, table.format, table.rows, table._source = Path(name), "parquet", None, None
-        table._know(schema)
+        table._set_schema(schema)
         return table
 
-    def _know(self, schema: pa.Schema) -> None:
+    def _set_schema(self, schema: pa.Schema) -> None:
         names = schema.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InputError(f"'{self.path}' has more than one column named {', '.join(map(repr, twice))}.")
@@ -120,7 +88,7 @@ class Table:
 
     @property
     def text_columns(self) -> list[str]:
-        """The columns that hold texts."""
+        """Return the columns that hold texts."""
         if self.format == "txt":
             return self.columns
         texts = pa.string(), pa.large_string()
@@ -128,16 +96,16 @@ class Table:
 
     @property
     def integer_columns(self) -> list[str]:
-        """The columns that hold integers; in a CSV, judged by its first block."""
+        """Return the columns that hold integers, according to the first block of a CSV."""
         return [name for name in self.columns if pa.types.is_integer(self._types[name])]
 
     def require(self, names: Iterable[str], purpose: str) -> None:
-        """Every name must be a column: typos are errors. `purpose` is a verb: what is wanted of them."""
-        known = [*self.columns, *self.index_columns]
+        """Raise an InputError unless every name is a column; `purpose` is a verb, such as "drop"."""
+        names_here = [*self.columns, *self.index_columns]
         for name in names:
-            if name not in known:
+            if name not in names_here:
                 raise InputError(
-                    f"Cannot {purpose} '{name}': the columns of '{self.path}' are {some(known)}."
+                    f"Cannot {purpose} '{name}': the columns of '{self.path}' are {some(names_here)}."
                 )
 
     def batches(
@@ -149,12 +117,22 @@ class Table:
         batch_rows: int | None = None,
         skip: int = 0,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in file order, after the first `skip`, at most `batch_rows` at a time.
+        """Yield the rows in file order, at most `batch_rows` at a time.
 
-        A batch has `columns`, then `text`. Those in `text` are copied, not computed with: from a CSV they
-        come as the characters in the file, so that 007 stays 007. In the others an empty field, NA and the
-        like are missing cells. Those in `categories` are texts, whatever they look like, and a known category
-        is never a missing cell.
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns to compute with. In a CSV, an empty field, NA and the like are missing cells.
+        text : sequence of str
+            Columns to copy, which follow in the batch. In a CSV, they are the characters in the file, so that
+            007 stays 007.
+        categories : mapping, optional
+            Columns that are read as texts, whatever they look like, with their known categories, which are
+            never missing cells.
+        batch_rows : int, optional
+            By default as many rows as fit a fixed number of cells.
+        skip : int
+            The number of rows to leave out at the beginning.
         """
         wanted = list(dict.fromkeys([*columns, *text]))
         batch_rows = batch_rows or max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(wanted))))
@@ -169,7 +147,7 @@ class Table:
                     yield batch.slice(start, batch_rows)
 
     def share_read(self, rows: int) -> float:
-        """The share of the file that is read after `rows` rows, for a progress bar."""
+        """Return the share of the file that is read after `rows` rows, for a progress bar."""
         if self.rows is not None:
             return rows / max(1, self.rows)
         if self._source is None or self._source.closed:
@@ -183,7 +161,7 @@ class Table:
         decimals = [name for name in wanted if name not in copied and pa.types.is_decimal(self._types[name])]
         # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
         with pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
-            first = 0  # row groups that are skipped entirely need not be read
+            first = 0  # row groups that are skipped need not be read
             while first < file.num_row_groups and skip >= file.metadata.row_group(first).num_rows:
                 skip -= file.metadata.row_group(first).num_rows
                 first += 1
@@ -220,13 +198,13 @@ def view_batches(
     batch_rows: int | None = None,
     skip: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """`Table.batches` of the columns as `view`, fitted or not, reads them; those in `copy` are copied."""
-    reading = reading_of(view)
-    if reading.one_text:  # a text stays as it is, even if it looks like a number
+    """Yield `Table.batches` of columns as `view`, fitted or not, reads them; those in `copy` are copied."""
+    layout = view.table_layout()
+    if layout.form == "text":  # a text stays unchanged, even if it looks like a number
         return table.batches((), text=[*columns, *copy], batch_rows=batch_rows or TEXT_ROWS, skip=skip)
-    # In a CSV, categories that are texts to the view may look like numbers, times or booleans.
-    known = {columns[position]: categories for position, categories in reading.categories.items()}
-    return table.batches(columns, text=copy, categories=known, batch_rows=batch_rows, skip=skip)
+    # In a CSV, categories may look like numbers, times or booleans.
+    texts = {columns[position]: categories for position, categories in layout.categories.items()}
+    return table.batches(columns, text=copy, categories=texts, batch_rows=batch_rows, skip=skip)
 
 
 def read_training_rows(
@@ -235,77 +213,110 @@ def read_training_rows(
     *,
     rows: int,
     seed: int,
-    known: Sequence[str] | None = None,
+    model_columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     column: str | None = None,
-) -> pd.DataFrame:
-    """At most `rows` rows, drawn at random, of the columns that `view` is to be fitted on.
+) -> Any:
+    """Return at most `rows` rows, drawn at random, of the columns to fit `view` on.
 
-    For texts that is one column: `column`, or the only one that holds texts. For other views it is those that
-    the model was fitted on, `known`, if the table has them all, and otherwise every column but `drop`.
+    For texts, this is one column: `column`, or the only one that holds texts. For other views, it is the
+    columns that the model was fitted on, `model_columns`, if the table has them all, and otherwise every
+    column except `drop`.
     """
     table.require(drop, "drop")
-    one_text = reading_of(view).one_text
-    columns = [text_column(table, column, others=drop)] if one_text else known_columns(table, known, drop)
+    one_text = view.table_layout().form == "text"
+    columns = (
+        [text_column(table, column, others=drop)] if one_text else columns_to_fit(table, model_columns, drop)
+    )
     return read_sample(table, view, columns, rows, seed=seed)
 
 
-def known_columns(table: Table, known: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
-    """The table's columns except `drop`; only the `known` ones if all of them are there."""
+def columns_to_fit(table: Table, model_columns: Sequence[str] | None, drop: Sequence[str] = ()) -> list[str]:
+    """Return the table's columns except `drop`, or the `model_columns` if the table has all of them."""
     columns = [name for name in table.columns if name not in drop]
-    if known and set(known) <= set(columns):
-        columns = list(known)
+    if model_columns and set(model_columns) <= set(columns):
+        columns = list(model_columns)
     if not columns:
-        raise InputError(f"No column of '{table.path}' is left to explain with.")
+        raise InputError(f"No column of '{table.path}' is left.")
     return columns
 
 
 def text_column(table: Table, column: str | None, *, others: Sequence[str] = ()) -> str:
-    """The column that holds the texts: `column`, or the only one of texts that is not among `others`."""
+    """Return the column that holds the texts: `column`, or the only text column that is not in `others`."""
     if column is not None:
         table.require([column], "read")
         return column
-    found = [name for name in table.text_columns if name not in others]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise InputError(f"'{table.path}' has no column of texts; name the one to read as `column`.")
-    raise InputError(
-        f"'{table.path}' has {len(found)} columns of texts: {some(found)}; name the one to read as `column`."
-    )
+    names = [name for name in table.text_columns if name not in others]
+    if len(names) == 1:
+        return names[0]
+    columns = f"{len(names)} columns of texts: {some(names)}" if names else "no column of texts"
+    raise InputError(f"'{table.path}' has {columns}; name the column to read as `column`.")
 
 
-def read_sample(table: Table, view: View, columns: Sequence[str], rows: int, *, seed: int) -> pd.DataFrame:
-    """At most `rows` rows, drawn at random, in memory that does not grow with the table.
+def read_sample(table: Table, view: View, columns: Sequence[str], rows: int, *, seed: int) -> Any:
+    """Return at most `rows` rows, drawn at random, in memory that does not grow with the table.
 
-    From a CSV they come as pandas would have read them: models depend on integers being integers and on what
-    stands for a missing cell.
+    Rows of a CSV have the types that pandas gives them, because models depend on them.
     """
     return model_rows(sample_rows(view_batches(table, view, columns), rows, seed=seed), table, view)
 
 
-def model_rows(rows: pa.Table, table: Table, view: View) -> pd.DataFrame:
-    """Rows of a table as a frame that a model reads."""
+def model_rows(rows: pa.Table, table: Table, view: View) -> Any:
+    """Return rows of a table as a frame that a model reads, or as a matrix if the view reads that."""
     frame: pd.DataFrame = rows.to_pandas(ignore_metadata=True)
-    if table.format == "csv" and not reading_of(view).one_text:
+    layout = view.table_layout()
+    if table.format == "csv" and layout.form != "text":
         integers = set(table.integer_columns) & set(frame.columns)
         frame = frame.astype({name: np.int64 for name in integers if _all_whole(frame[name])})
         objects = [name for name in frame.columns if frame[name].dtype == object]
-        for name in objects:  # texts or booleans, with None where some are missing
+        for name in objects:  # texts or booleans, with None for missing cells
             frame[name] = frame[name].where(frame[name].notna(), np.nan)
-    return frame
+    return layout.inputs(frame)
 
 
 def _all_whole(column: pd.Series[Any]) -> bool:
-    """Whether a column, read as floats or as text, holds integers only, none of them missing."""
+    """Return whether a column, read as floats, holds integers only, none of them missing."""
     if column.dtype != np.float64:
         return False
     values = column.to_numpy()
     return bool(((values % 1 == 0) & (np.abs(values) <= 2**53)).all())  # larger floats are inexact
 
 
+def sample_rows(batches: Iterable[pa.RecordBatch], n: int, *, seed: int) -> pa.Table:
+    """Return n random rows (all, if there are fewer) in file order; about 2 n are in memory at a time.
+
+    Every row gets a random key, and the rows with the n smallest keys stay, so that each subset of n rows is
+    equally likely.
+    """
+    rng = np.random.default_rng(seed)
+    held_rows: list[pa.RecordBatch] = []
+    keys: list[Array] = []
+    limit, held = np.inf, 0
+    for batch in batches:
+        key = rng.random(len(batch))
+        inside = np.flatnonzero(key < limit)
+        held_rows.append(batch if len(inside) == len(batch) else batch.take(pa.array(inside)))
+        keys.append(key[inside])
+        held += len(inside)
+        if held > 2 * n:
+            table, key = _smallest(held_rows, keys, n)
+            held_rows, keys, limit, held = table.to_batches(), [key], key.max(), n
+    if not held:
+        raise InputError("The table has no rows.")
+    return _smallest(held_rows, keys, n)[0]
+
+
+def _smallest(held_rows: list[pa.RecordBatch], keys: list[Array], n: int) -> tuple[pa.Table, Array]:
+    """Return the rows with the n smallest keys, in file order, and the keys."""
+    table, key = pa.Table.from_batches(held_rows), np.concatenate(keys)
+    if len(key) <= n:
+        return table, key
+    chosen = np.sort(np.argpartition(key, n - 1)[:n])
+    return table.take(pa.array(chosen)).combine_chunks(), key[chosen]
+
+
 def format_of(path: Path) -> str:
-    """ "csv" or "parquet"."""
+    """Return "csv" or "parquet", by the suffix of a path."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"'{path}' is neither a .csv nor a .parquet file.")
@@ -313,24 +324,23 @@ def format_of(path: Path) -> str:
 
 
 def _csv_options(kind: str) -> dict[str, Any]:
-    if kind == "txt":  # one column, whatever a line holds: its separator does not occur in text
+    if kind == "txt":  # one column: the separator does not occur in text
         lines = pa.csv.ParseOptions(delimiter="\x1f", quote_char=False, ignore_empty_lines=False)
         names = pa.csv.ReadOptions(block_size=CSV_BLOCK, column_names=["text"])
         return {"read_options": names, "parse_options": lines}
-    # A quoted text may have several lines.
-    quoted = pa.csv.ParseOptions(newlines_in_values=True)
+    quoted = pa.csv.ParseOptions(newlines_in_values=True)  # a quoted text may have several lines
     return {"read_options": pa.csv.ReadOptions(block_size=CSV_BLOCK), "parse_options": quoted}
 
 
 def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
-    """The guess is from the first block: where that has only integers or gaps, a later one may have 0.5."""
+    """Return the type to read: after the first block, with integers or gaps only, there may be fractions."""
     if as_text:
         return pa.string()
     return pa.float64() if pa.types.is_integer(guessed) or pa.types.is_null(guessed) else guessed
 
 
 def with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Columns of decimals as numbers to compute with; pandas would make objects of them."""
+    """Return the batch with these columns, of decimals, as floats; pandas would make objects of decimals."""
     for name in names:
         cells = batch.column(name).cast(pa.float64())
         batch = batch.set_column(batch.schema.get_field_index(name), name, cells)
@@ -338,7 +348,7 @@ def with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def _with_gaps(batch: pa.RecordBatch, gaps: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """Texts that stand for a missing cell become nulls; pyarrow itself does this for all columns or none."""
+    """Replace texts that mean a missing cell by nulls; pyarrow can do this for all columns or none."""
     for name, spellings in gaps.items():
         cells = batch.column(name)
         missing = pc.is_in(cells, value_set=spellings)
@@ -349,7 +359,7 @@ def _with_gaps(batch: pa.RecordBatch, gaps: Mapping[str, pa.Array]) -> pa.Record
 
 
 def _check_encoding(path: Path) -> None:
-    """Texts are UTF-8. UTF-16 begins with a mark, or has zero bytes, which no text in UTF-8 has."""
+    """Raise an InputError for UTF-16, which begins with a mark or has zero bytes, unlike UTF-8."""
     with _reading(path), path.open("rb") as file:
         start = file.read(1024)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
@@ -358,7 +368,7 @@ def _check_encoding(path: Path) -> None:
 
 def _not_utf8(path: Path, encoding: str) -> InputError:
     return InputError(
-        f"'{path}' is not UTF-8 (perhaps {encoding}); convert it first: "
+        f"'{path}' is not UTF-8, but perhaps {encoding}; convert it first: "
         f"iconv -f {encoding} -t UTF-8 '{path}' > converted{path.suffix}"
     )
 
@@ -376,13 +386,12 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _with_place(message: str) -> str:
-    """pyarrow's words for a cell that is not of its column's type, in a form that says where it is and what
-    to do; any other message as it is."""
-    found = BAD_CELL.search(message)
-    if found is None:
+    """Return pyarrow's message; if a cell does not have its column's type, with its place and advice."""
+    match = BAD_CELL.search(message)
+    if match is None:
         return message
-    column, row, kind, cell = found.groups()
+    column, row, kind, cell = match.groups()
     return (
-        f"the cell in line {row}, column {int(column) + 1} is {cell}, which is not of the type of the column "
-        f"({kind}); correct it, or leave it empty if it is missing."
+        f"the cell in line {row}, column {int(column) + 1} is {cell}, but the column has the type {kind}; "
+        "correct it, or leave it empty if it is missing."
     )

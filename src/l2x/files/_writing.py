@@ -1,4 +1,4 @@
-"""Tables written to disk, CSV or Parquet: a batch at a time, and whole or not at all."""
+"""Tables written to disk as CSV or Parquet, whole or not at all; and standard input and output."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ GROUP_ROWS = 16 * BATCH_ROWS
 
 @contextmanager
 def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Write]:
-    """`with table_writer(path) as write: write(batch)`: the file appears when the block ends without error.
+    """Yield `write(batch)`; the file appears when the block ends without error.
 
-    Until then it is a temporary file in `folder`, which must be on the same disk; by default beside `path`.
+    Until then it is a temporary file in `folder`, by default that of `path`, which must be on the same disk.
     """
     writer = csv_writer if format_of(path) == "csv" else _parquet_writer
     with replacing(path, folder=folder) as file, writer(file) as write:
@@ -41,7 +41,7 @@ def table_writer(path: Path, *, folder: Path | None = None) -> Iterator[Write]:
 
 @contextmanager
 def _parquet_writer(file: IO[bytes]) -> Iterator[Write]:
-    """Gathers batches into row groups: every group costs readers some metadata and a seek."""
+    """Write batches in large row groups: every group costs readers metadata and a seek."""
     gathered: list[pa.RecordBatch] = []
     rows, writer = 0, None
 
@@ -66,15 +66,18 @@ def _parquet_writer(file: IO[bytes]) -> Iterator[Write]:
         if writer is not None:
             writer.close()
     except BaseException:
-        # pyarrow must not complete the file, which is about to be deleted, when it deletes its writer.
+        # The file is about to be deleted: pyarrow must not complete it.
         if writer is not None:
             writer.is_open = False
         raise
 
 
 def _open_parquet(file: IO[bytes], schema: pa.Schema) -> pa.parquet.ParquetWriter:
-    """Floats hardly repeat: a dictionary of them, and compression, only cost time. Statistics (least and
-    largest of a row group) would be a quarter of the time, and nobody filters by features or scores."""
+    """Return a writer without needless work.
+
+    Floats rarely repeat, so that dictionaries and compression only cost time. Statistics (the range of a row
+    group) would take a quarter of the time, and features and scores are not filtered by.
+    """
     floats = [field.name for field in schema if pa.types.is_floating(field.type)]
     features = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     return pa.parquet.ParquetWriter(
@@ -88,7 +91,7 @@ def _open_parquet(file: IO[bytes], schema: pa.Schema) -> pa.parquet.ParquetWrite
 
 @contextmanager
 def csv_writer(file: IO[bytes]) -> Iterator[Write]:
-    """Writes batches as CSV, with a header."""
+    """Write batches as CSV, with a header."""
     header_written = False
 
     def write(batch: pa.RecordBatch) -> None:
@@ -101,7 +104,7 @@ def csv_writer(file: IO[bytes]) -> Iterator[Write]:
         try:
             file.write(_csv_bytes(batch, quoting="none"))
         except pa.ArrowInvalid:
-            # pyarrow quotes every text or none: all where one of them holds a comma, a quote or a newline.
+            # pyarrow quotes all texts or none: all, if one of them holds a comma, a quote or a newline.
             file.write(_csv_bytes(batch, quoting="needed"))
 
     yield write
@@ -121,10 +124,10 @@ BLOCK = 8 << 20
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Table, bool]]:
-    """The table at `path`, or for "-" that of standard input; and whether it came as JSON lines.
+    """Yield the table at `path`, or on standard input for "-", and whether it came as JSON lines.
 
-    Tables are read more than once, pipes only once: what comes in is kept in a temporary file until the block
-    ends. It is JSON if it begins with a brace.
+    Tables are read more than once, but pipes only once: standard input is copied to a temporary file. It is
+    JSON if it begins with a brace.
     """
     if path != STANDARD:
         yield Table(path), False
@@ -147,7 +150,7 @@ def opened(path: Path) -> Iterator[tuple[Table, bool]]:
 
 @contextmanager
 def standard_output(*, lines: bool) -> Iterator[Write]:
-    """Writes batches to standard output, as JSON lines or as CSV."""
+    """Yield `write(batch)` for standard output, as JSON lines or as CSV."""
     file = sys.stdout.buffer
     with _json_writer(file) if lines else csv_writer(file) as write:
         yield write
@@ -164,7 +167,7 @@ def _json_writer(file: IO[bytes]) -> Iterator[Write]:
 
 
 def _as_parquet(start: bytes, source: IO[bytes], target: IO[bytes]) -> None:
-    """JSON lines as a Parquet file, block by block, with the types of the first; integers are floats."""
+    """Convert JSON lines to Parquet, block by block, with the types of the first; integers become floats."""
     writer, schema, first = None, None, 0
     try:
         while block := source.readlines(BLOCK):
@@ -196,5 +199,5 @@ def _parsed(content: bytes, schema: pa.Schema | None, first: int) -> pa.Table:
         )
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"Standard input is no JSON with one object per line, from line {first + 1} on: {error}"
+            f"Standard input is not JSON with one object per line, from line {first + 1} on: {error}"
         ) from error

@@ -1,6 +1,18 @@
-"""Section 3 of the paper: surrogate, objectives, samplers, training, self-check."""
+"""Section 3 of the paper: surrogate, objectives, samplers, selector, training, self-check.
 
-from l2x.learning import _sizes, _surrogate, objectives, samplers
+_rows          training rows, the model's predictions as targets, and their likelihood
+_training      the training loop, and plans for it
+_surrogate     q(y | x_S): a network, the model itself, or both
+objectives     which surrogate training maximises, and how it is fitted
+samplers       how subsets are drawn, and how the gradient is estimated
+_selector      w_θ: how it is trained, and its scores for raw inputs
+networks       the networks of each view, and the recipes that train them
+_sizes         how many features each row needs: explain(X, keep=...)
+_agreement     post-hoc accuracy, the removal test, and intervals
+_self_check    what `fit` checks on held-out rows
+"""
+
+from l2x.learning import objectives, samplers
 from l2x.learning._agreement import (
     LEVEL,
     Bootstrap,
@@ -9,7 +21,7 @@ from l2x.learning._agreement import (
     agreement,
     complement_of,
     losses,
-    masked_answers,
+    masked_predictions,
     posthoc_accuracy,
     posthoc_r2,
     random_selections,
@@ -17,30 +29,44 @@ from l2x.learning._agreement import (
     same_class,
     scored,
 )
-from l2x.learning._likelihood import BITS, Categorical, Gaussian, Likelihood
-from l2x.learning._phases import fit_probe, fit_reader, fit_selector, fit_surrogate, reading
-from l2x.learning._plackett_luce import only_selectable
 from l2x.learning._rows import (
+    BITS,
+    Categorical,
+    Gaussian,
+    Labels,
+    Likelihood,
+    Problem,
     Rows,
+    Target,
     TrainingRows,
-    checked_answers,
-    checked_responses,
+    checked_predictions,
     likelihood_of,
     prepare,
     split,
+    training_predictions,
 )
-from l2x.learning._selection import input_scores
+from l2x.learning._selector import (
+    evaluations_of,
+    fit_selector,
+    fit_text_encoder,
+    input_scores,
+    only_selectable,
+)
 from l2x.learning._self_check import SelfCheck, self_check
-from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, seen_by_q, sizes_of
-from l2x.learning._surrogate import Conditional, ConditionalModel, FittedQ, NetworkQ, Q
+from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, sizes_of, surrogate_inputs
+from l2x.learning._surrogate import (
+    BaseSurrogate,
+    Conditional,
+    ConditionalModel,
+    FittedSurrogate,
+    NetworkSurrogate,
+)
 from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, pick_device
 from l2x.learning.networks._columns import ColumnSelector, perceptron
 from l2x.learning.networks._patches import channels_last
 from l2x.learning.networks._recipes import (
-    Answer,
     Networks,
     Options,
-    ReadsFirst,
     Recipe,
     Recipes,
     in_chunks,
@@ -51,14 +77,22 @@ from l2x.learning.networks._recipes import (
 )
 from l2x.learning.networks._sentences import SentenceEncoder
 from l2x.learning.networks._words import WindowConvolution, Windows, WordEmbedding, weighted_mean
-from l2x.learning.objectives import Ingredients, Model, Value, as_value, check_compatible
+from l2x.learning.objectives import (
+    Ingredients,
+    Model,
+    Objective,
+    as_objective,
+    check_compatible,
+    fit_probe,
+    fit_surrogate,
+)
 from l2x.learning.samplers import ConcreteMax, PlackettLuce, Sampler
 
 __all__ = [
     "BITS",
     "LEVEL",
     "TOO_FEW",
-    "Answer",
+    "BaseSurrogate",
     "Bootstrap",
     "Categorical",
     "ColumnSelector",
@@ -66,18 +100,19 @@ __all__ = [
     "Conditional",
     "ConditionalModel",
     "Estimate",
-    "FittedQ",
+    "FittedSurrogate",
     "Gaussian",
     "Ingredients",
+    "Labels",
     "Likelihood",
     "Model",
-    "NetworkQ",
+    "NetworkSurrogate",
     "Networks",
+    "Objective",
     "Options",
     "Phase",
     "PlackettLuce",
-    "Q",
-    "ReadsFirst",
+    "Problem",
     "Recipe",
     "Recipes",
     "RemovalTest",
@@ -87,32 +122,30 @@ __all__ = [
     "SelfCheck",
     "SentenceEncoder",
     "Sizes",
+    "Target",
     "TrainingPlan",
     "TrainingRows",
-    "Value",
     "WindowConvolution",
     "Windows",
     "WordEmbedding",
-    "_sizes",
-    "_surrogate",
     "agreement",
-    "as_value",
+    "as_objective",
     "channels_last",
     "check_compatible",
-    "checked_answers",
-    "checked_responses",
+    "checked_predictions",
     "checked_seed",
     "checked_share",
     "complement_of",
+    "evaluations_of",
     "fit_probe",
-    "fit_reader",
     "fit_selector",
     "fit_surrogate",
+    "fit_text_encoder",
     "in_chunks",
     "input_scores",
     "likelihood_of",
     "losses",
-    "masked_answers",
+    "masked_predictions",
     "networks_of",
     "objectives",
     "only_selectable",
@@ -123,16 +156,16 @@ __all__ = [
     "posthoc_r2",
     "prepare",
     "random_selections",
-    "reading",
     "recipes_of",
     "register",
     "removal_test",
     "same_class",
     "samplers",
     "scored",
-    "seen_by_q",
     "self_check",
     "sizes_of",
     "split",
+    "surrogate_inputs",
+    "training_predictions",
     "weighted_mean",
 ]

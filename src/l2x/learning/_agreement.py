@@ -1,4 +1,4 @@
-"""Chance: random selections that have as many features as the real ones."""
+"""Agreement with the model: post-hoc accuracy, removal test, random selections, bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -15,27 +15,13 @@ from l2x.explanation import Explanation
 from l2x.features import View, fitted_view, selectable_units
 from l2x.model import BlackBox, as_black_box, query
 
-# The word as a number: it names a random stream of its own. With `default_rng(seed)` alone, a random method
-# with the same seed would look exactly like chance, or like its opposite.
+T = TypeVar("T")
+U = TypeVar("U")
+
+# A random stream of its own: with `default_rng(seed)` alone, a random method with the same seed would make
+# the same selections, or the opposite ones.
 CHANCE = int.from_bytes(b"chance", "big")
-
-
-def random_selections(mask: Array, selectable: Array | None, *, seed: int) -> Array:
-    """Return (n, d) booleans: in each row as many features as `mask` has, drawn among the `selectable` ones;
-    among all of them where that is None.
-
-    >>> mask = np.array([[True, True, False, False]] * 3)
-    >>> random_selections(mask, None, seed=0).sum(axis=1).tolist()
-    [2, 2, 2]
-    """
-    noise = np.asarray(np.random.default_rng((seed, CHANCE)).random(mask.shape))
-    if selectable is not None:
-        noise = np.where(selectable, noise, 2.0)
-    ranks = noise.argsort(axis=1).argsort(axis=1)
-    return np.asarray(ranks < mask.sum(axis=1, keepdims=True))
-
-
-# Rows are put at random into at most this many groups, which are resampled: memory does not grow with the
+# Rows are assigned at random to at most this many groups, which are resampled: memory does not grow with the
 # rows, and the spread of a mean stays the same.
 GROUPS = 2000
 DRAWS = 1000
@@ -44,8 +30,17 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; both ends are NaN where rows say nothing about the spread.
+    """A number with its 95 % interval.
 
+    Attributes
+    ----------
+    value : float
+        The number.
+    low, high : float
+        The ends of the interval; NaN if the spread is unknown.
+
+    Examples
+    --------
     >>> print(Estimate(0.5, 0.4, 0.6))
     0.500 [0.400, 0.600]
     """
@@ -58,23 +53,23 @@ class Estimate:
         return self.text()
 
     def text(self, digits: int = 3) -> str:
-        """As it is printed: "0.500 [0.469, 0.532]", without the interval if there is none, "–" for NaN."""
+        """Return it as printed with these digits: "0.500 [0.469, 0.532]", or "–" for NaN."""
         if np.isnan(self.value):
             return "–"
         value, low, high = (f"{x:,.{digits}f}" for x in (self.value, self.low, self.high))
         return value if np.isnan(self.low) else f"{value} [{low}, {high}]"
 
     def scaled(self, factor: float) -> Estimate:
-        """In other units."""
+        """Return it in other units, multiplied by a factor."""
         return Estimate(self.value * factor, self.low * factor, self.high * factor)
 
     def to_dict(self) -> dict[str, float | None]:
-        """For JSON, which has neither NaN nor infinity: value, low and high, each a number or None."""
+        """Return value, low and high for JSON: a number, or None if not finite."""
         return {name: float(x) if np.isfinite(x) else None for name, x in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, float | None]) -> Estimate:
-        """The inverse of `to_dict`; what was not finite is NaN.
+        """Restore what `to_dict` saved; None becomes NaN. See `to_dict`.
 
         >>> Estimate.from_dict({"value": 0.5, "low": None, "high": None})
         Estimate(value=0.5, low=nan, high=nan)
@@ -83,15 +78,17 @@ class Estimate:
 
 
 class Bootstrap:
-    """Percentile intervals of what can be computed from means over n rows.
+    """Percentile intervals for statistics of means over n rows.
 
-    All intervals of one bootstrap share their draws, so that differences between numbers are paired.
+    All intervals of one bootstrap share their draws, so that differences are paired.
 
     Parameters
     ----------
-    n : how many rows
-    draws : how many resamples an interval is read from
-    seed : the same seed gives the same resamples
+    n : int
+        Number of rows.
+    draws : int
+        Number of resamples.
+    seed : int
 
     >>> rows = np.tile([0.0, 1.0], 500)
     >>> print(Bootstrap(1000).mean(rows))
@@ -107,131 +104,158 @@ class Bootstrap:
         self.sizes = np.bincount(self.group, minlength=groups).astype(float)
 
     def mean(self, rows: Array) -> Estimate:
-        """The mean of (n,) values."""
+        """Estimate the mean of the (n,) rows."""
         return self.of_means(lambda mean: mean, rows)
 
     def of_means(self, statistic: Callable[..., Any], *rows: Array) -> Estimate:
-        """`statistic(a, b, ...)` of the means a, b, ... of several (n,) arrays, such as their ratio. It is
-        called with numbers, then with arrays of the means in all draws."""
+        """Estimate `statistic(a, b, ...)` for the means a, b, ... of rows, (n,) arrays, such as their ratio.
+
+        The statistic is called with numbers, and then with arrays of the means of all draws.
+        """
         value = float(statistic(*(np.mean(values) for values in rows)))
         drawn = statistic(*(self._means(values) for values in rows))
         low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return Estimate(value, float(low), float(high))
 
     def _means(self, rows: Array) -> Array:
-        """The mean of each draw, (draws,)."""
+        """Return the mean of each draw, (draws,)."""
         sums = np.bincount(self.group, weights=np.asarray(rows, dtype=float), minlength=len(self.sizes))
         return np.asarray((self.counts @ sums) / (self.counts @ self.sizes))
 
 
-T = TypeVar("T")
-U = TypeVar("U")
+def same_class(guesses: Array, predictions: Array) -> Array:
+    """Return whether the most likely class, by probabilities or logits (n, classes), is the same, (n,)."""
+    return np.asarray(guesses.argmax(axis=1) == predictions.argmax(axis=1))
 
 
-def same_class(guesses: Array, answers: Array) -> Array:
-    """(n,) booleans: the likeliest class is the same in both (n, classes) arrays. Logits do as well as
-    probabilities: only their order counts."""
-    return np.asarray(guesses.argmax(axis=1) == answers.argmax(axis=1))
+def squared_errors(guesses: Array, predictions: Array) -> tuple[Array, Array]:
+    """Return squared errors, and squared distances from the mean, (n,) each; `r2` of their means is R²."""
+    error = np.square(guesses - predictions).sum(axis=1)
+    return np.asarray(error), np.asarray(np.square(predictions - predictions.mean(axis=0)).sum(axis=1))
 
 
-def squared_errors(guesses: Array, answers: Array) -> tuple[Array, Array]:
-    """(n,) squared errors, and (n,) squared distances from the mean answer, of (n, outputs) arrays: `r2` of
-    their means is R²."""
-    error = np.square(guesses - answers).sum(axis=1)
-    return np.asarray(error), np.asarray(np.square(answers - answers.mean(axis=0)).sum(axis=1))
-
-
-def losses(guesses: Array, answers: Array, *, classes: bool) -> Array:
-    """(n,) numbers whose mean is one minus the accuracy, or one minus R²; NaN where answers do not vary."""
+def losses(guesses: Array, predictions: Array, *, classes: bool) -> Array:
+    """Return (n,) numbers whose mean is 1 - accuracy, or 1 - R²; NaN if predictions do not vary."""
     if classes:
-        return 1.0 - same_class(guesses, answers)
-    error, spread = squared_errors(guesses, answers)
+        return 1.0 - same_class(guesses, predictions)
+    error, spread = squared_errors(guesses, predictions)
     return np.asarray(1 - r2(error, spread.mean()))
 
 
-def distances(guesses: Array, answers: Array) -> Array:
-    """(n,) total variation between the probabilities of two (n, classes) arrays, from 0 to 1."""
-    return np.asarray(np.abs(guesses - answers).sum(axis=1) / 2)
+def distances(guesses: Array, predictions: Array) -> Array:
+    """Return the total variation, 0 to 1, between the probabilities of two (n, classes) arrays, (n,)."""
+    return np.asarray(np.abs(guesses - predictions).sum(axis=1) / 2)
 
 
 def r2(error: Any, spread: Any) -> Any:
-    """1 - error / spread, of numbers or arrays; NaN where answers do not vary."""
+    """Return 1 - error / spread, for numbers or arrays; NaN if the spread is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.greater(spread, 0), 1 - np.divide(error, spread), np.nan)
 
 
-def agreement(guesses: Array, answers: Array, boot: Bootstrap, *, classes: bool) -> Estimate:
+def agreement(guesses: Array, predictions: Array, boot: Bootstrap, *, classes: bool) -> Estimate:
     """Return the share of rows with the same class, or R², with its interval."""
     if classes:
-        return boot.mean(same_class(guesses, answers))
-    return boot.of_means(r2, *squared_errors(guesses, answers))
+        return boot.mean(same_class(guesses, predictions))
+    return boot.of_means(r2, *squared_errors(guesses, predictions))
+
+
+def random_selections(mask: Array, selectable: Array | None, *, seed: int) -> Array:
+    """Draw (n, d) masks with as many features per row as `mask`, among the `selectable` ones; None for all.
+
+    >>> mask = np.array([[True, True, False, False]] * 3)
+    >>> random_selections(mask, None, seed=0).sum(axis=1).tolist()
+    [2, 2, 2]
+    """
+    noise = np.asarray(np.random.default_rng((seed, CHANCE)).random(mask.shape))
+    if selectable is not None:
+        noise = np.where(selectable, noise, 2.0)
+    ranks = noise.argsort(axis=1).argsort(axis=1)
+    return np.asarray(ranks < mask.sum(axis=1, keepdims=True))
+
+
+def complement_of(mask: Array) -> Array:
+    """Return the masks of the removal test, in which exactly the selected features are masked.
+
+    Features that can never be selected, such as stop words, stay.
+    """
+    return ~mask
 
 
 @dataclass(frozen=True, eq=False)
 class RemovalTest(Generic[T]):
-    """Three kinds of masks, or whatever was measured under them: `masks.map(predict).map(measure)`.
+    """Three kinds of masks, or what was measured under them: `masks.map(predict).map(measure)`.
 
     Attributes
     ----------
-    selection : the selected features alone
+    selected : the selected features alone
     random : as many random features, one element per draw
-    complement : everything but the selected features
+    removal : all features but the selected ones
     """
 
-    selection: T
+    selected: T
     random: tuple[T, ...]
-    complement: T
+    removal: T
 
     def map(self, function: Callable[[T], U]) -> RemovalTest[U]:
         """Apply a function to each element, once."""
-        return RemovalTest(
-            function(self.selection), tuple(map(function, self.random)), function(self.complement)
-        )
+        return RemovalTest(function(self.selected), tuple(map(function, self.random)), function(self.removal))
 
 
 def removal_test(mask: Array, selectable: Array | None, *, seed: int, draws: int = 1) -> RemovalTest[Array]:
-    """Return the masks, (n, d) each, under which a selection is compared with chance and with its complement.
+    """Return the masks, (n, d) each, that compare a selection with random ones and with its removal.
 
     Parameters
     ----------
-    mask : (n, d) booleans, the selection
-    selectable : (n, d) booleans, the features that random selections may have; None for all
-    seed : of the first random selection; the next draws have the next seeds
-    draws : how many random selections
+    mask : (n, d) boolean array
+        The selection.
+    selectable : (n, d) boolean array or None
+        Features that random selections may have; None for all.
+    seed : int
+        Seed of the first random selection; the next draws have the next seeds.
+    draws : int
+        Number of random selections.
 
+    Examples
+    --------
     >>> masks = removal_test(np.array([[True, False, False]]), np.array([[True, True, False]]), seed=0)
-    >>> masks.map(lambda mask: mask.astype(int).tolist()).complement
+    >>> masks.map(lambda mask: mask.astype(int).tolist()).removal
     [[0, 1, 1]]
     """
     random = (random_selections(mask, selectable, seed=seed + draw) for draw in range(draws))
     return RemovalTest(mask, tuple(random), complement_of(mask))
 
 
-def complement_of(mask: Array) -> Array:
-    """Return the masks of the removal test: exactly the selected features are masked. Everything else stays,
-    also features that can never be selected, such as stop words."""
-    return ~mask
-
-
 def posthoc_accuracy(
-    model: Any, X: Any, explanation: Explanation, *, complement: bool = False, responses: Array | None = None
+    model: Any, X: Any, explanation: Explanation, *, removal: bool = False, predictions: Array | None = None
 ) -> float:
-    """Post-hoc accuracy, section 4.2: the share of rows where argmax P_m(y | x̃_S) = argmax P_m(y | x).
+    """Return the share of rows where argmax P_m(y | x̃_S) = argmax P_m(y | x) (section 4.2).
+
+    ERASER calls it sufficiency. A selection that leaks the prediction can raise it: compare it
+    with an evaluator's (`fit_evaluator`), or make a report.
 
     Parameters
     ----------
-    model : the model that is explained, anything that `l2x.as_black_box` takes; a classifier
-    X : the n rows that were explained
-    explanation : what was selected in them. What removed features look like to the model is the choice of
-        its view (`Columns(removal=...)`); without one, they are set to the column's mean
-    complement : mask the selected features instead, and nothing else; a good explanation scores low there
-    responses : (n, classes), the model's answers for X where they are known, which halves what it is asked
+    model : anything that `l2x.as_black_box` accepts
+        The explained classifier.
+    X : inputs
+        The n rows that were explained.
+    explanation : Explanation
+        Its view masks the unselected features (`Columns(masking=...)`); without a view they are set to the
+        column mean.
+    removal : bool
+        Mask the selected features instead, and nothing else: the removal test, or comprehensiveness (ERASER).
+        A good explanation then scores low.
+    predictions : (n, classes) array, optional
+        The model's predictions for X, if known; this halves the number of queries.
 
     Returns
     -------
-    A share between 0 and 1. It can be gamed by a selection that encodes the answer: read it beside a judge
-    (`fit_judge`), or make a report card.
+    float
+        Between 0 and 1.
 
+    Examples
+    --------
     >>> def model(X):
     ...     return np.where(X[:, :1] > 0, [0.1, 0.9], [0.9, 0.1])
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
@@ -239,79 +263,95 @@ def posthoc_accuracy(
     >>> posthoc_accuracy(model, X, right)
     1.0
     """
-    whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
-    return float(same_class(part, whole).mean())
+    whole, part = _predictions(as_black_box(model), X, explanation, removal, predictions)
+    return _agreeing(part, whole, classes=True)
 
 
 def posthoc_r2(
-    model: Any, X: Any, explanation: Explanation, *, complement: bool = False, responses: Array | None = None
+    model: Any, X: Any, explanation: Explanation, *, removal: bool = False, predictions: Array | None = None
 ) -> float:
-    """The same for regression: R² of the model's answers on the selection against its full answers.
+    """Return the R² of the model's predictions for masked rows, compared with those for whole rows.
 
-    model, X, explanation, complement, responses : as for `posthoc_accuracy`, of a regression
+    This is `posthoc_accuracy` for regression.
+
+    Parameters
+    ----------
+    model : anything that `l2x.as_black_box` accepts
+        The explained regression.
+    X : inputs
+        The n rows that were explained.
+    explanation : Explanation
+        What was selected, as in `posthoc_accuracy`.
+    removal : bool
+        Mask the selected features instead.
+    predictions : (n, outputs) array, optional
+        The model's predictions for X, if known.
 
     Returns
     -------
-    1 is perfect, 0 as good as the mean answer, below 0 worse; NaN if the model's answers do not vary.
+    float
+        1 is perfect, 0 is as good as the mean prediction, and below 0 is worse; NaN if predictions do not
+        vary.
 
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> right = Explanation(np.tile([1.0, 0.0, 0.0], (100, 1)), k=1, feature_names=list("abc"))
     >>> round(posthoc_r2(lambda X: 2 * X[:, 0], X, right), 3)
     1.0
     """
-    whole, part = _answers(as_black_box(model), X, explanation, complement, responses)
-    error, spread = squared_errors(part, whole)
-    return float(r2(error.mean(), spread.mean()))
+    whole, part = _predictions(as_black_box(model), X, explanation, removal, predictions)
+    return _agreeing(part, whole, classes=False)
 
 
 class Score(float):
-    """A post-hoc accuracy or R² that prints with what random features, as many, and all others keep.
+    """A post-hoc accuracy or R² that prints with those of random features and of the removal test.
 
-    >>> Score(0.96, chance=0.78, complement=0.91)
-    0.960 (random features 0.780, all but these 0.910)
+    >>> Score(0.96, random=0.78, removal=0.91)
+    0.960 (random features 0.780, all other features 0.910)
     """
 
-    chance: float
-    complement: float
+    random: float
+    removal: float
 
-    def __new__(cls, value: float, *, chance: float, complement: float) -> Self:
+    def __new__(cls, value: float, *, random: float, removal: float) -> Self:
         score = super().__new__(cls, value)
-        score.chance, score.complement = chance, complement
+        score.random, score.removal = random, removal
         return score
 
     def __repr__(self) -> str:
-        return f"{self:.3f} (random features {self.chance:.3f}, all but these {self.complement:.3f})"
+        return f"{self:.3f} (random features {self.random:.3f}, all other features {self.removal:.3f})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _score, (float(self), self.chance, self.complement)
+        return _score, (float(self), self.random, self.removal)
 
 
-def _score(value: float, chance: float, complement: float) -> Score:
-    return Score(value, chance=chance, complement=complement)
+def _score(value: float, random: float, removal: float) -> Score:
+    return Score(value, random=random, removal=removal)
 
 
 def scored(model: Any, X: Any, explanation: Explanation) -> Score:
-    """The post-hoc accuracy of an explanation, or its R² for a model of means, with chance and complement
-    beside it."""
+    """Return the post-hoc accuracy of an explanation, or its R² for regression, with both controls."""
     black_box, view = as_black_box(model), fitted_view(explanation.view, X)
     X = view.check(X)
     whole = query(black_box, view, X)
     predicted = removal_test(explanation.mask, selectable_units(view, X), seed=0).map(
-        partial(masked_answers, black_box, view, X)
+        partial(masked_predictions, black_box, view, X)
     )
-    kept = predicted.map(lambda part: _kept(part, whole, black_box))
-    return Score(kept.selection, chance=kept.random[0], complement=kept.complement)
+    agreeing = predicted.map(lambda part: _agreeing(part, whole, classes=black_box.task != "regression"))
+    return Score(agreeing.selected, random=agreeing.random[0], removal=agreeing.removal)
 
 
-def _kept(part: Array, whole: Array, black_box: BlackBox) -> float:
-    if black_box.task != "regression":
+def _agreeing(part: Array, whole: Array, *, classes: bool) -> float:
+    """Return the share of rows with the same class, or R²."""
+    if classes:
         return float(same_class(part, whole).mean())
     error, spread = squared_errors(part, whole)
     return float(r2(error.mean(), spread.mean()))
 
 
-def masked_answers(black_box: BlackBox, view: View, X: Any, mask: Array) -> Array:
-    """P_m(y | x̃_S) of checked rows, (n, outputs), with what is not in the mask removed as the view says."""
+def masked_predictions(black_box: BlackBox, view: View, X: Any, mask: Array) -> Array:
+    """Query the model for checked rows that the view masks: P_m(y | x̃_S), (n, outputs)."""
     rng = np.random.default_rng(0)
     parts = [
         black_box(view.for_model(view.take(X, rows), mask[rows], rng=rng))
@@ -320,14 +360,14 @@ def masked_answers(black_box: BlackBox, view: View, X: Any, mask: Array) -> Arra
     return np.concatenate(parts)
 
 
-def _answers(
-    black_box: BlackBox, X: Any, explanation: Explanation, complement: bool, responses: Array | None
+def _predictions(
+    black_box: BlackBox, X: Any, explanation: Explanation, removal: bool, predictions: Array | None
 ) -> tuple[Array, Array]:
-    """The model's answers to whole rows and to masked ones."""
+    """Return the model's predictions for whole rows and for masked rows."""
     view = fitted_view(explanation.view, X)
     X = view.check(X)
     if len(X) != len(explanation):
         raise InputError(f"X has {len(X)} rows, the explanation has {len(explanation)}.")
-    mask = complement_of(explanation.mask) if complement else explanation.mask
-    whole = query(black_box, view, X) if responses is None else np.asarray(responses)
-    return whole.reshape(len(X), -1), masked_answers(black_box, view, X, mask)
+    mask = complement_of(explanation.mask) if removal else explanation.mask
+    whole = query(black_box, view, X) if predictions is None else np.asarray(predictions)
+    return whole.reshape(len(X), -1), masked_predictions(black_box, view, X, mask)

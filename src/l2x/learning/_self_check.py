@@ -1,7 +1,7 @@
-"""The self-check at the end of `fit`: on held-out rows, does the selection keep more than chance would?
+"""The self-check at the end of `fit`: do the selections for held-out rows beat random ones?
 
-Four selections are compared, by the model's predictions and by the surrogate's: the explainer's own,
-everything but it, random features of the same number, and the best single subset for all rows.
+Four selections are compared, by the model's predictions and by the surrogate's: the explainer's own, the
+removal test, random features of the same number, and the best global set of k features.
 """
 
 from __future__ import annotations
@@ -18,24 +18,28 @@ from l2x._base.arrays import Array, batches
 from l2x.errors import BlackBoxError, some
 from l2x.explanation import Explanation, own_names
 from l2x.features import selectable_units
-from l2x.learning._agreement import Estimate, RemovalTest, distances, losses, masked_answers, removal_test
-from l2x.learning._likelihood import Gaussian
-from l2x.learning._rows import TrainingRows
-from l2x.learning._surrogate import FittedQ, MixedQ, ModelQ, NetworkQ
+from l2x.learning._agreement import Estimate, RemovalTest, distances, losses, masked_predictions, removal_test
+from l2x.learning._rows import Gaussian, Likelihood, TrainingRows
+from l2x.learning._surrogate import (
+    BaseSurrogate,
+    FittedSurrogate,
+    MixedSurrogate,
+    ModelSurrogate,
+    NetworkSurrogate,
+)
 
-# At most this many held-out rows, each with this many random selections; fewer if queries are limited.
+# Maximum number of held-out rows, and random selections for each; fewer rows if queries are limited.
 CHECK_ROWS = 1000
 DRAWS = 5
-QUERIES = 3 + DRAWS  # for each row
-# Below this nothing is concluded.
+QUERIES = 3 + DRAWS  # per row
+# Fewer rows than this allow no conclusion.
 FEWEST_ROWS = 10
-# One-sided 95 %: a selection at chance is let through one time in twenty.
+# One-sided 95 %: a selection at chance passes one time in twenty.
 CONFIDENCE = 1.6449
-# In shares of rows, probability or R²: an advantage that matters, and beyond what a q shows that has learned
-# nothing.
+# The smallest advantage that matters, as a share of rows, a probability or R²; a surrogate that has learned
+# nothing shows less.
 MARGIN = 0.01
-UNKNOWN = Estimate(float("nan"))
-# Rows that the search for one subset for all may put through q in all, and at least for each subset.
+# Rows that the search for a global set may evaluate in total, and the minimum and maximum per set.
 SEARCH_ROWS, SEARCH_LEAST, SEARCH_MOST = 100_000, 20, 300
 
 Predict = Callable[[Array], Array]
@@ -43,44 +47,59 @@ Finding = Literal["better", "undecided", "no better"]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """How much of the model's answers each selection keeps: the share of rows with the same class, or R².
+class Agreement:
+    """How well each selection preserves the model's predictions: post-hoc accuracy for classes, else R².
 
-    one_subset : None where features have no meaning across rows, such as the words of texts
-    over_chance : what the selection keeps more than random features
-    over_complement : how much nearer the answers stay than with all other features, in probability (total
-        variation), which a few rows tell better than whether the class is the same; or in R²
-    nearer : how much nearer they stay than with random features, likewise; NaN in files of before
+    Attributes
+    ----------
+    posthoc_accuracy : float
+        With the selected features alone.
+    removal : float
+        With all other features: the removal test.
+    random : float
+        With as many random features.
+    global_top_k : float or None
+        With the best set of k features for all rows; None if features have no meaning across rows, as in
+        texts.
+    over_random : Estimate
+        `posthoc_accuracy` minus `random`.
+    over_removal : Estimate
+        How much closer predictions stay to those for whole rows than in the removal test: in total variation,
+        which needs fewer rows than the share of equal classes, or in R².
+    closer : Estimate
+        How much closer they stay than with random features, in the same units.
 
-    All are paired over rows; low and high are the ends of one-sided 95 % intervals.
+    Differences are paired over rows; low and high are the ends of one-sided 95 % intervals.
     """
 
-    selection: float
-    complement: float
+    posthoc_accuracy: float
+    removal: float
     random: float
-    one_subset: float | None
-    over_chance: Estimate
-    over_complement: Estimate
-    nearer: Estimate = UNKNOWN
+    global_top_k: float | None
+    over_random: Estimate
+    over_removal: Estimate
+    closer: Estimate
 
     @property
     def finding(self) -> Finding:
-        """Better than chance: clearly more answers are kept, or no fewer, and they stay clearly nearer."""
-        more = round(self.over_chance.value, 9)  # the rounding of means is not to decide
-        if self.over_chance.low > MARGIN or (more >= 0 and self.nearer.low > MARGIN):
+        """Better than random: clearly more predictions are preserved, or no fewer and clearly closer."""
+        more = round(self.over_random.value, 9)  # rounding must not decide
+        if self.over_random.low > MARGIN or (more >= 0 and self.closer.low > MARGIN):
             return "better"
-        return "undecided" if more > 0 or (more == 0 and self.nearer.value > 0) else "no better"
+        return "undecided" if more > 0 or (more == 0 and self.closer.value > 0) else "no better"
 
     @property
-    def complement_keeps_more(self) -> bool:
-        return self.complement > self.selection and self.over_complement.high < 0
+    def removal_is_better(self) -> bool:
+        """Whether the other features clearly preserve more predictions than the selected ones."""
+        return self.removal > self.posthoc_accuracy and self.over_removal.high < 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python, for JSON."""
+        """Return plain Python objects, for JSON."""
         return {name: v.to_dict() if isinstance(v, Estimate) else v for name, v in vars(self).items()}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Invert `to_dict`."""
         values: dict[str, Any] = {
             name: Estimate.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
         }
@@ -89,18 +108,26 @@ class Kept:
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """What `fit` found out about itself.
+    """The result of the self-check.
 
     Attributes
     ----------
-    rows : held-out rows that it rests on
-    k, features : how many features were selected, of how many that a row has at most
-    classes : the measure is the share of rows with the same class; R² of the answers otherwise
-    varies : whether the model's answers to training rows differ at all
-    by_model : None where the model was not asked: answers were brought, `queries=0`, or it failed
-    failure : the error message of a model that failed on masked rows; else None
-    by_q : None where q is the model itself
-    subset : the features of the best single subset for all rows; none where it was not looked for
+    rows : int
+        Held-out rows that were checked.
+    k, features : int
+        Selected features, and the maximum number of selectable features of a row.
+    classes : bool
+        Whether the measure is the share of rows with the same class; otherwise R².
+    varies : bool
+        Whether the model's predictions for training rows differ at all.
+    by_model : Agreement or None
+        Measured by the model; None if it was not queried: predictions were passed, `queries=0`, or it failed.
+    by_surrogate : Agreement or None
+        Measured by the surrogate; None if the surrogate is the model.
+    global_features : tuple of str
+        The best set of k features for all rows; empty if it was not searched for.
+    failure : str or None
+        The error message of a model that failed on masked rows.
     """
 
     rows: int
@@ -108,53 +135,75 @@ class SelfCheck:
     features: int
     classes: bool
     varies: bool
-    by_model: Kept | None = None
-    by_q: Kept | None = None
-    subset: tuple[str, ...] = ()
+    by_model: Agreement | None = None
+    by_surrogate: Agreement | None = None
+    global_features: tuple[str, ...] = ()
     failure: str | None = None
 
     @property
+    def decisive(self) -> Agreement | None:
+        """The model's result if it was queried, else the surrogate's."""
+        return self.by_model or self.by_surrogate
+
+    @property
     def checked(self) -> bool:
-        """Whether there were enough rows, and something to select, to conclude anything."""
+        """Whether there were enough rows, and features to choose from, for a conclusion."""
         return self.varies and self.rows >= FEWEST_ROWS and self.features > self.k
 
     @property
+    def finding(self) -> Finding | None:
+        """Whether the selections are better than random ones; None if that could not be checked."""
+        return self.decisive.finding if self.decisive and self.checked else None
+
+    @property
+    def removal_is_better(self) -> bool:
+        """Whether the other features clearly preserve more predictions, by the model and by the surrogate."""
+        results = [result for result in (self.by_model, self.by_surrogate) if result]
+        return self.finding == "better" and all(result.removal_is_better for result in results)
+
+    @property
     def sentence(self) -> str:
-        """One line: "keeps 96 % of the answers with 5 of 30 features; random 78 %, ..."."""
-        kept = self.by_model or self.by_q
-        if kept is None or not self.checked:
-            return f"not checked: {self._reason}"
-        parts = [f"random {self._text(kept.random)}", f"all but these {self._text(kept.complement)}"]
-        if kept.one_subset is not None:
-            parts.append(f"one subset for all {self._text(kept.one_subset)}")
-        who = "" if self.by_model else " by q"
-        what = "of the answers" if self.classes else "as R² of the answers"
+        """One line: "On 100 held-out rows, 5 of 30 features reproduce 96 % of the predictions (...)."."""
+        result = self.decisive
+        if result is None or not self.checked:
+            return f"Not checked: {self._reason}."
+        comparable = result.global_top_k is not None
+        others = f"the other {self.features - self.k} features" if comparable else "all other features"
+        controls = [
+            f"random features {self._text(result.random)}",
+            f"{others} {self._text(result.removal)}",
+        ]
+        if result.global_top_k is not None:
+            controls.append(f"one global set {self._text(result.global_top_k)}")
+        accuracy = self._text(result.posthoc_accuracy)
+        share = f"{accuracy} of the predictions" if self.classes else f"the predictions with R² {accuracy}"
+        source = "" if self.by_model else ", measured by the surrogate"
         failed = "; the model failed on masked rows" if self.failure else ""
         return (
-            f"keeps {self._text(kept.selection)} {what}{who} with {self.k} of {self.features} features; "
-            f"{', '.join(parts)} ({self.rows:,} held-out rows{failed})"
+            f"On {self.rows:,} held-out rows, {self.k} of {self.features} features "
+            f"reproduce{'s' * (self.k == 1)} {share}{source} ({', '.join(controls)}{failed})."
         )
 
     @property
     def hint(self) -> str | None:
-        """That rows need no explanations of their own, where one subset keeps as much of the answers."""
-        kept = self.by_model or self.by_q
-        if kept is None or kept.one_subset is None or not self.subset or self.finding != "better":
+        """The global set of features, if it is as good as explanations of single rows."""
+        result = self.decisive
+        if result is None or not self.global_features or self.finding != "better":
             return None
-        if kept.one_subset < kept.selection:
+        if result.global_top_k is None or result.global_top_k < result.posthoc_accuracy:
             return None
-        return f"a single subset serves all of these rows as well: {some(list(self.subset))}"
+        return f"One global set of features does as well on these rows: {some(list(self.global_features))}."
 
     @property
     def warnings(self) -> list[str]:
         """What a user should know before relying on the explanations."""
         if not self.varies:
             return [
-                "The model says the same of every row: there is nothing to explain. Is it the right "
+                "The model predicts the same for every row: there is nothing to explain. Is it the right "
                 "model, and are these the inputs that it expects?"
             ]
         if not self.checked:
-            few = f"The explainer learned from too few rows to be checked: {self._reason}. Fit on more."
+            few = f"There are too few rows to check the explainer: {self._reason}. Fit on more rows."
             return [few] if self.rows < 2 else []
         return [*self._failure_warnings, *self._selection_warnings]
 
@@ -162,161 +211,162 @@ class SelfCheck:
     def _failure_warnings(self) -> list[str]:
         if self.failure is None:
             return []
-        rests = "rests on the surrogate alone" if self.by_q else "found nothing"
+        result = "uses the surrogate alone" if self.by_surrogate else "has no result"
         return [
-            f"The model failed on masked rows, so the self-check {rests}: {self.failure.rstrip('.')}. Choose "
-            "a removal of the view that the model accepts, or set queries=0 if it takes whole rows only."
+            f"The model failed on masked rows, so the self-check {result}: {self.failure.rstrip('.')}. "
+            "Choose a masking that the model accepts, or set queries=0 if it accepts whole rows only."
         ]
 
     @property
     def _selection_warnings(self) -> list[str]:
-        # The model's word decides, where it was asked: q's is one about itself. It is said beside it.
-        judges = {name: kept for name, kept in (("the model", self.by_model), ("q", self.by_q)) if kept}
+        # If the model was queried, its result decides; the surrogate's is reported as well.
+        results = {"the model": self.by_model, "the surrogate": self.by_surrogate}
+        available = {name: result for name, result in results.items() if result}
         if self.finding in ("no better", "undecided"):
-            doubtful = {name: kept for name, kept in judges.items() if kept.finding != "better"}
-            return [self._chance_warning(doubtful)]
-        if judges and all(kept.complement_keeps_more for kept in judges.values()):
-            return [self._complement_warning(judges)]
-        return []
+            return [self._random_warning({n: r for n, r in available.items() if r.finding != "better"})]
+        return [self._removal_warning(available)] if self.removal_is_better else []
 
-    @property
-    def finding(self) -> Finding | None:
-        """Whether the selection is better than chance, by the model, or by q where the model was not asked;
-        None where it could not be checked."""
-        kept = self.by_model or self.by_q
-        return kept.finding if kept and self.checked else None
-
-    def _chance_warning(self, doubtful: Mapping[str, Kept]) -> str:
-        what = "of the answers are kept" if self.classes else "as R² of the answers"
-        figures = " and ".join(
-            f"by {name} {self._text(kept.selection)} against {self._text(kept.random)} {what}, "
-            f"{kept.over_chance.text(2)} more"
-            for name, kept in doubtful.items()
+    def _random_warning(self, doubtful: Mapping[str, Agreement]) -> str:
+        what = "of the predictions" if self.classes else "R²"
+        figures = "; ".join(
+            f"{self._text(result.posthoc_accuracy)} versus {self._text(result.random)} {what}, measured by "
+            f"{name} (difference {result.over_random.text(2)})"
+            for name, result in doubtful.items()
         )
-        advice = "another value (value='model', 'surrogate'), another removal of the view"
-        verdict = "is not clearly" if self.finding == "undecided" else "is no"
+        verdict = "not clearly better" if self.finding == "undecided" else "no better"
         return (
-            f"The selection {verdict} better than {self.k} random feature{'s' * (self.k != 1)}: {figures} "
-            f"({self.rows:,} held-out rows). Do not rely on these explanations. Try {advice}, a larger k, or "
-            "more rows."
+            f"The selection is {verdict} than {self.k} random feature{'s' * (self.k != 1)}: {figures}; "
+            f"{self.rows:,} held-out rows. Do not rely on these explanations. Try another objective "
+            "(objective='model', 'surrogate'), another masking, a larger k, or more rows."
         )
 
-    def _complement_warning(self, judges: Mapping[str, Kept]) -> str:
-        figures = " and ".join(
-            f"by {name} {self._text(kept.complement)} against {self._text(kept.selection)}"
-            for name, kept in judges.items()
+    def _removal_warning(self, results: Mapping[str, Agreement]) -> str:
+        figures = "; ".join(
+            f"{self._text(result.removal)} versus {self._text(result.posthoc_accuracy)}, measured by {name}"
+            for name, result in results.items()
         )
         return (
-            f"Everything but the selected features keeps more of the model's answers than they do: {figures} "
-            f"({self.rows:,} held-out rows). The answers do not hang on so few features, or inputs with "
-            "the rest removed are strange to the model. Try a larger k, or another removal of the view."
+            f"The other features preserve the predictions better than the selected ones: {figures}; "
+            f"{self.rows:,} held-out rows. The predictions do not depend on so few features, or masked rows "
+            "are unlike the model's training data. Try a larger k, or another masking."
         )
 
     @property
     def _reason(self) -> str:
         if not self.varies:
-            return "the model says the same of every row"
+            return "the model predicts the same for every row"
         if self.features <= self.k:
             return "every feature is selected"
         if self.rows < FEWEST_ROWS:
             return f"{self.rows} held-out row{'s' * (self.rows != 1)}"
-        return self.failure or "the model was not asked"
+        return (self.failure or "the model was not queried").rstrip(".")
 
-    def _text(self, kept: float) -> str:
-        return f"{kept:.0%}".replace("%", " %") if self.classes else f"{kept:.2f}"
+    def _text(self, accuracy: float) -> str:
+        return f"{accuracy:.0%}".replace("%", " %") if self.classes else f"{accuracy:.2f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python, for JSON."""
-        return {name: v.to_dict() if isinstance(v, Kept) else v for name, v in vars(self).items()}
+        """Return plain Python objects, for JSON."""
+        return {name: v.to_dict() if isinstance(v, Agreement) else v for name, v in vars(self).items()}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Invert `to_dict`."""
         values: dict[str, Any] = {
-            name: Kept.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
+            name: Agreement.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
         }
-        return cls(**values | {"subset": tuple(saved.get("subset", ()))})
+        return cls(**values | {"global_features": tuple(saved["global_features"])})
 
 
 def self_check(
     explain: Callable[[Any, Array], Explanation],
-    q: FittedQ,
-    X: Any,
+    surrogate: FittedSurrogate,
     data: TrainingRows,
     *,
     queries: float,
     seed: int,
 ) -> SelfCheck:
-    """Compare the selections in held-out rows with random features, with all others, and with one global set.
+    """Compare selections for held-out rows with random features, the removal test and a global set.
 
     Parameters
     ----------
-    explain : returns the explanation of raw inputs, given the model's predictions for them
-    q : the fitted surrogate
-    X : all training inputs, checked by the view; `data` knows which were held out
-    queries : the maximum number of masked rows that the model may be queried for
-    seed : for the random features
+    explain : callable
+        Returns the explanation of raw inputs, given the model's predictions for them.
+    surrogate : FittedSurrogate
+        The explainer's own.
+    data : TrainingRows
+        The rows of this fit.
+    queries : float
+        Maximum number of masked rows that the model may be queried for.
+    seed : int
+        For the random features.
     """
-    view = q.view
-    number, ask_model = _affordable_rows(data, queries)
+    view, (number, query_model) = surrogate.view, _affordable_rows(data, queries)
     held = data.held[torch.arange(number)]
-    raw = view.take(X, held.numbers)
-    answers = q.likelihood.answers(q.likelihood.from_targets(held.target.cpu()).numpy())
-    # Where every row has the same class, what is kept is seen in the probabilities, if these differ at all.
-    several = len(set(answers.argmax(axis=1).tolist())) > 1
-    alike = not several and (not number or np.ptp(answers, axis=0).max() == 0)
-    classes = not isinstance(q.likelihood, Gaussian) and (several or alike)
-    target = torch.cat([data.train.target, data.held.target]).cpu().numpy()  # one row cannot vary
-    varies = bool(np.ptp(target, axis=0).max() > 1e-6)
+    raw = held.raw(np.arange(number))
+    outputs = surrogate.likelihood.from_targets(held.target.cpu()).numpy()
+    predictions = surrogate.likelihood.predictions(outputs)
     selectable = selectable_units(view, raw) if number else None
-    allowed = np.ones((number, view.d), dtype=bool) if selectable is None else selectable
     features = view.d if selectable is None else int(selectable.sum(axis=1).max())
-    check = SelfCheck(number, data.k, features, classes, varies)
+    classes = _by_class(surrogate.likelihood, predictions)
+    check = SelfCheck(number, data.k, features, classes, _varies(data))
     if not check.checked:
         return check
-    explanation = explain(raw, answers)
+    explanation = explain(raw, predictions)
     masks = removal_test(explanation.mask, selectable, seed=seed, draws=DRAWS)
-    one_subset = None
+    allowed = np.ones((number, view.d), dtype=bool) if selectable is None else selectable
+    global_mask = None
     if own_names(explanation) is None:
-        one_subset = allowed & _one_subset(q, explanation.mask, data)
-        members = np.flatnonzero(one_subset.any(axis=0))
-        check = replace(check, subset=tuple(str(view.names_[i]) for i in members))
-
-    def measure(predict: Predict) -> Kept:
-        loss = partial(losses, answers=answers, classes=classes)
-        predicted = masks.map(predict)
-        lost = predicted.map(loss)
-        away = predicted.map(partial(distances, answers=answers)) if classes else lost
-        return _kept(lost, away, None if one_subset is None else loss(predict(one_subset)))
-
-    if ask_model:
+        global_mask = allowed & _global_top_k(surrogate.surrogate, explanation.mask, data)
+        chosen = np.flatnonzero(global_mask.any(axis=0))
+        check = replace(check, global_features=tuple(str(view.names_[i]) for i in chosen))
+    measure = partial(_measure, masks, global_mask, predictions=predictions, classes=classes)
+    if query_model:
         try:
-            by_model = measure(partial(masked_answers, data.black_box, view, raw))
-            check = replace(check, by_model=by_model)
-        except BlackBoxError as error:  # what was learned is kept, and the surrogate is measured
+            check = replace(check, by_model=measure(partial(masked_predictions, data.black_box, view, raw)))
+        except BlackBoxError as error:  # the explainer is still useful, and the surrogate is measured
             check = replace(check, failure=str(error))
-    if not isinstance(q.q, ModelQ):
-        # It has never read features that cannot be selected: all that it can read stays.
-        check = replace(check, by_q=measure(lambda mask: q.predict(raw, mask & allowed)))
+    if not isinstance(surrogate.surrogate, ModelSurrogate):
+        # The surrogate was never fitted on unselectable features: they stay masked.
+        by_surrogate = measure(lambda mask: surrogate.predict(raw, mask & allowed))
+        check = replace(check, by_surrogate=by_surrogate)
     return check
 
 
 def _affordable_rows(data: TrainingRows, queries: float) -> tuple[int, bool]:
-    """Return how many held-out rows to check, each under all of its masks, and whether the model may be
-    queried for them: if for too few to conclude anything, the surrogate is checked on all of them."""
+    """Return how many held-out rows to check, and whether the model may be queried for them under all masks.
+
+    If it may be queried for too few rows to draw a conclusion, the surrogate is checked on all of them.
+    """
     rows = min(len(data.held), CHECK_ROWS)
     affordable = queries // QUERIES
     return (rows, False) if affordable < FEWEST_ROWS else (int(min(rows, affordable)), True)
 
 
-def _one_subset(q: FittedQ, own: Array, data: TrainingRows) -> Array:
-    """(d,) the best subset for all training rows, by q: greedy, one feature after the other. Where q is the
-    model, or there are too many to try, the features that are selected most often."""
+def _by_class(likelihood: Likelihood, predictions: Array) -> bool:
+    """Return whether to compare classes, or probabilities because all rows have the same class."""
+    several = len(set(predictions.argmax(axis=1).tolist())) > 1
+    equal = not several and (not len(predictions) or np.ptp(predictions, axis=0).max() == 0)
+    return not isinstance(likelihood, Gaussian) and bool(several or equal)
+
+
+def _varies(data: TrainingRows) -> bool:
+    """Return whether predictions vary in all rows together: a single held-out row cannot vary."""
+    target = torch.cat([data.train.target, data.held.target]).cpu().numpy()
+    return bool(np.ptp(target, axis=0).max() > 1e-6)
+
+
+def _global_top_k(surrogate: BaseSurrogate, own: Array, data: TrainingRows) -> Array:
+    """Return the best set of k features for all training rows, by the surrogate, (d,) booleans.
+
+    The search is greedy. If the surrogate is the model, or there are too many features to try, it is the
+    features that are selected most often, by the masks `own` (n, d).
+    """
     d, k = own.shape[1], data.k
-    asked = q.q.surrogate if isinstance(q.q, MixedQ) else q.q
+    network = surrogate.network if isinstance(surrogate, MixedSurrogate) else surrogate
     rows = min(SEARCH_MOST, len(data.train), SEARCH_ROWS // (k * d))
     chosen: list[int] = []
-    if isinstance(asked, NetworkQ) and rows >= min(SEARCH_LEAST, len(data.train)):
-        some = data.train[torch.arange(rows)]
+    if isinstance(network, NetworkSurrogate) and rows >= min(SEARCH_LEAST, len(data.train)):
+        sample = data.train[torch.arange(rows)]
         while len(chosen) < k:
             left = [i for i in range(d) if i not in chosen]
             masks = np.zeros((len(left), d), dtype=np.float32)
@@ -325,36 +375,40 @@ def _one_subset(q: FittedQ, own: Array, data: TrainingRows) -> Array:
             values = []
             with torch.inference_mode():
                 for part in batches(len(left), max(1, SEARCH_ROWS // rows)):
-                    each = torch.from_numpy(masks[part])[:, None].expand(-1, rows, -1).to(some.x.device)
-                    values.append(asked.log_value(some, each).mean(dim=1).cpu())
+                    each = torch.from_numpy(masks[part])[:, None].expand(-1, rows, -1).to(sample.x.device)
+                    values.append(network.log_value(sample, each).mean(dim=1).cpu())
             chosen.append(left[int(torch.cat(values).argmax())])
     else:
         chosen = np.argsort(-own.sum(axis=0), kind="stable")[:k].tolist()
     return np.isin(np.arange(d), chosen)
 
 
-def _kept(lost: RemovalTest[Array], away: RemovalTest[Array], one_subset: Array | None) -> Kept:
-    """Compare the selections, row by row, by what they lose and how far they are from the predictions.
-
-    lost, away : (n,) losses and distances; one_subset : (n,) losses of the one subset for all rows
-    """
-
-    def kept(losses: Array) -> float:
-        return float(1 - losses.mean())
-
+def _measure(
+    masks: RemovalTest[Array],
+    global_mask: Array | None,
+    predict: Predict,
+    *,
+    predictions: Array,
+    classes: bool,
+) -> Agreement:
+    """Compare the predictions under all masks with those for whole rows, row by row."""
+    loss = partial(losses, predictions=predictions, classes=classes)
+    predicted = masks.map(predict)
+    lost = predicted.map(loss)
+    distance = predicted.map(partial(distances, predictions=predictions)) if classes else lost
     random = np.mean(lost.random, axis=0)
-    return Kept(
-        kept(lost.selection),
-        kept(lost.complement),
-        kept(random),
-        None if one_subset is None else kept(one_subset),
-        over_chance=_paired(random - lost.selection),
-        over_complement=_paired(away.complement - away.selection),
-        nearer=_paired(np.mean(away.random, axis=0) - away.selection),
+    return Agreement(
+        posthoc_accuracy=float(1 - lost.selected.mean()),
+        removal=float(1 - lost.removal.mean()),
+        random=float(1 - random.mean()),
+        global_top_k=None if global_mask is None else float(1 - loss(predict(global_mask)).mean()),
+        over_random=_paired(random - lost.selected),
+        over_removal=_paired(distance.removal - distance.selected),
+        closer=_paired(np.mean(distance.random, axis=0) - distance.selected),
     )
 
 
 def _paired(differences: Array) -> Estimate:
-    """The mean of (n,) differences, between the ends of its one-sided 95 % intervals."""
+    """Return the mean of (n,) differences with the ends of its one-sided 95 % intervals."""
     mean, error = float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
     return Estimate(mean, mean - CONFIDENCE * error, mean + CONFIDENCE * error)

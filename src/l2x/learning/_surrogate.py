@@ -1,6 +1,6 @@
-"""q(y | x_S): what a predictor says of an input of which only the features S are left (section 3.1).
+"""The surrogate q(y | x_S): the prediction if only the features S of an input are known (section 3.1).
 
-`Q` is asked about encoded rows, in training; `Conditional` about raw inputs, by metrics and the oracle.
+`BaseSurrogate` takes encoded rows, in training; `Conditional` takes raw inputs, for metrics and the oracle.
 """
 
 from __future__ import annotations
@@ -16,68 +16,67 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2x._base.arrays import Array, batches
-from l2x._base.ranking import best
+from l2x._base.arrays import Array, batches, best
 from l2x.errors import BlackBoxError, InputError
 from l2x.features import View
-from l2x.learning._likelihood import Likelihood
-from l2x.learning._rows import Rows
+from l2x.learning._rows import Likelihood, Rows
 from l2x.learning.networks._recipes import ReadsSelected
 from l2x.model import BlackBox, Memory, query
 
-# Features of all rows together that a network is asked about at a time.
+# Rows times features that a network evaluates at a time.
 CELLS_AT_ONCE = 1 << 20
-# This many times more if it reads the selected ones alone: what they are looked up in is made for each part.
+# This many times more for a network that looks up the selected cells alone: its look-up table is built per
+# call.
 LOOKED_UP = 8
-# Rows of (input x background) that the conditional model is asked at a time: some 16 MiB of float64.
+# Rows (inputs x background) per call of the conditional model: about 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
-# A reader is taught by the model, not by the surrogate, also where this many times fewer rows may be asked
-# about. A judgement: only no limit at all was measured (docs/method.md).
-FEWER = 8
+# The model teaches the text encoder even if it may be queried for this many times fewer rows than wanted.
+# This factor is a guess: only unlimited queries were measured (docs/notebook.md).
+MODEL_PREFERRED = 8
 
 
-class Q(ABC):
-    """q(y | x_S) of encoded rows."""
+class BaseSurrogate(ABC):
+    """A surrogate q(y | x_S) for encoded rows."""
 
     likelihood: Likelihood
 
     @property
-    @abstractmethod
-    def device(self) -> torch.device: ...
+    def device(self) -> torch.device:
+        """The device that its networks are on; the CPU if it has none."""
+        return torch.device("cpu")
 
     @property
-    @abstractmethod
     def networks(self) -> dict[str, nn.Module]:
-        """Its networks by name, which an artifact keeps; none where it is a black box."""
+        """Its networks by name, which are saved; by default none."""
+        return {}
 
-    @abstractmethod
-    def with_networks(self, networks: dict[str, nn.Module]) -> Q:
-        """The same q with other weights."""
+    def with_networks(self, networks: dict[str, nn.Module]) -> BaseSurrogate:
+        """Return a copy with other networks; by default itself."""
+        return self
 
-    def with_model(self, black_box: BlackBox) -> Q:
+    def with_model(self, black_box: BlackBox) -> BaseSurrogate:
         """Return a copy that queries this model, if it queries one at all."""
         return self
 
     @property
-    def parts(self) -> Sequence[Q]:
-        """What it is made of, each of which can be asked by itself."""
+    def parts(self) -> Sequence[BaseSurrogate]:
+        """The surrogates that it combines; by default itself."""
         return (self,)
 
     @abstractmethod
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        """The parameters of q(. | x_S), (m n, outputs), for masks (m n, d): those of the n rows, m times."""
+        """Return the parameters of q(. | x_S), (m n, outputs), for m masks of each row, (m n, d)."""
 
-    def questions_at_once(self, wanted: int) -> int:
-        """How many of these inputs may be asked about at a time; a black box has limits."""
+    def rows_per_call(self, wanted: int) -> int:
+        """Return how many of `wanted` masked inputs one call may evaluate; a model may have a limit."""
         return wanted
 
-    def first_hand(self, wanted: int) -> Q:
-        """What knows best what the model says of masked inputs and may be asked about `wanted` of them at
-        once, or not many fewer."""
+    def most_faithful(self, wanted: int) -> BaseSurrogate:
+        """Return the most faithful component that can evaluate about `wanted` masked inputs per call."""
         return self
 
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
-        """log q(y | x_S) of each row under each of its masks: (m, n, d) -> (m, n)."""
+        """Return log q(y | x_S) of each row under each of its masks: (m, n, d) -> (m, n)."""
         m, n, d = masks.shape
         outputs = self.outputs(rows, masks.reshape(m * n, d))
         return self.likelihood.log_likelihood(outputs, rows.target.repeat(m, 1)).reshape(m, n)
@@ -88,25 +87,28 @@ def _reads_rows(predictor: nn.Module) -> TypeGuard[ReadsSelected]:
 
 
 @dataclass(frozen=True)
-class NetworkQ(Q):
-    """q as one network g_α for every subset (section 3.1)."""
+class NetworkSurrogate(BaseSurrogate):
+    """One network g_α for all subsets (section 3.1)."""
 
     predictor: nn.Module
     likelihood: Likelihood
 
     @property
     def device(self) -> torch.device:
+        """The predictor's device."""
         return next(self.predictor.parameters()).device
 
     @property
     def networks(self) -> dict[str, nn.Module]:
+        """The predictor."""
         return {"predictor": self.predictor}
 
-    def with_networks(self, networks: dict[str, nn.Module]) -> NetworkQ:
-        return NetworkQ(networks["predictor"], self.likelihood)
+    def with_networks(self, networks: dict[str, nn.Module]) -> NetworkSurrogate:
+        """Return a copy with another predictor."""
+        return NetworkSurrogate(networks["predictor"], self.likelihood)
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        # Networks may read many times the width of a row: some rows at a time, if no gradient needs all.
+        """Return the predictor's outputs; without gradients in batches, as networks may widen the rows."""
         cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
         at_once = len(mask) if torch.is_grad_enabled() else max(1, cells // mask.shape[1])
         if len(mask) <= at_once:
@@ -119,17 +121,26 @@ class NetworkQ(Q):
         if _reads_rows(self.predictor):
             return self.predictor.read(x, mask)
         x = x if len(x) == len(mask) else x.repeat(len(mask) // len(x), *[1] * (x.ndim - 1))
-        answer: Tensor = self.predictor(rows.view.mask(x, mask), mask)
-        return answer
+        outputs: Tensor = self.predictor(rows.view.mask(x, mask), mask)
+        return outputs
 
 
 @dataclass(frozen=True)
-class ModelQ(Q):
-    """q as the black box itself: P_m(y | x̃_S), with the rest of x removed as the view says.
+class ModelSurrogate(BaseSurrogate):
+    """The model itself, P_m(y | x̃_S), queried for inputs that the view has masked.
 
-    memory : answers to training rows that were asked before; None where nothing is to be remembered
-    limit : how many questions one `log_value` may ask; rows beyond are worth zero under all of their masks,
-        which makes none of them better than another
+    Attributes
+    ----------
+    black_box : BlackBox or None
+        None for an explainer that was loaded without its model.
+    likelihood : Likelihood
+    rng : numpy Generator
+        For maskings that draw replacements.
+    memory : Memory or None
+        Stores predictions for masked training rows.
+    limit : float
+        Maximum number of masked rows that one `log_value` queries. Rows beyond it have the value zero under
+        all of their masks, so that none of their masks is preferred.
     """
 
     black_box: BlackBox | None
@@ -138,184 +149,194 @@ class ModelQ(Q):
     memory: Memory | None = None
     limit: float = math.inf
 
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def networks(self) -> dict[str, nn.Module]:
-        return {}
-
-    def with_networks(self, networks: dict[str, nn.Module]) -> ModelQ:
-        return self
-
-    def with_model(self, black_box: BlackBox) -> ModelQ:
-        # No predictions of another model, and its own generator: drawing for one does not advance the other.
+    def with_model(self, black_box: BlackBox) -> ModelSurrogate:
+        """Return a copy for another model, with an empty memory and a generator of its own."""
         return replace(self, black_box=black_box, rng=copy.deepcopy(self.rng), memory=None)
 
-    def questions_at_once(self, wanted: int) -> int:
+    def rows_per_call(self, wanted: int) -> int:
+        """Return at most `limit`."""
         return int(min(wanted, self.limit))
 
     def rows_within_limit(self, masks: Tensor) -> int:
-        """How many of the rows of masks (m, n, d) may be asked about, each under all of its masks."""
+        """Return how many rows of masks (m, n, d) may be queried, each under all of its masks."""
         m, n = masks.shape[:2]
-        return self.questions_at_once(m * n) // m
+        return self.rows_per_call(m * n) // m
 
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
-        asked = self.rows_within_limit(masks)
-        if asked == len(rows):
+        """Return log P_m(y | x̃_S), zero for rows beyond the limit; see `BaseSurrogate.log_value`."""
+        within = self.rows_within_limit(masks)
+        if within == len(rows):
             return super().log_value(rows, masks)
         values = torch.zeros(masks.shape[:2], device=masks.device)
-        if asked:
-            values[:, :asked] = super().log_value(rows[torch.arange(asked)], masks[:, :asked])
+        if within:
+            values[:, :within] = super().log_value(rows[torch.arange(within)], masks[:, :within])
         return values
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
+        """Query the model, or its memory; see `BaseSurrogate.outputs`."""
         if self.black_box is None:
             raise InputError("The model is not available; pass it with l2x.load(path, model=...).")
-        kept = mask.cpu().numpy() > 0.5
-        row = np.arange(len(kept)) % len(rows)
+        selected = mask.cpu().numpy() > 0.5
+        row = np.arange(len(selected)) % len(rows)
         if self.memory is None or rows.numbers is None:
-            answers = self._asked(rows, row, kept)
+            predictions = self._query(rows, row, selected)
         else:
-            answers = self.memory.complete(
-                rows.numbers[row], kept, lambda new: self._asked(rows, row[new], kept[new])
+            predictions = self.memory.complete(
+                rows.numbers[row], selected, lambda new: self._query(rows, row[new], selected[new])
             )
-        target = self.likelihood.targets(answers).to(mask.device)
+        target = self.likelihood.targets(predictions).to(mask.device)
         return self.likelihood.from_targets(target)
 
-    def _asked(self, rows: Rows, which: Array, kept: Array) -> Array:
+    def _query(self, rows: Rows, which: Array, selected: Array) -> Array:
         assert self.black_box is not None
         try:
-            answers = self.black_box(rows.view.for_model(rows.raw(which), kept, rng=self.rng))
+            predictions = self.black_box(rows.view.for_model(rows.raw(which), selected, rng=self.rng))
         except BlackBoxError as error:
             raise BlackBoxError(
-                f"{error} These were rows with features removed, which value='both' and 'model' ask about; "
-                "value='surrogate', or queries=0, asks about whole rows alone."
+                f"{error} These rows were masked: objective='both' and 'model' query the model for masked "
+                "rows; objective='surrogate', or queries=0, for whole rows only."
             ) from error
-        if answers.shape[1] != self.likelihood.outputs:
+        if predictions.shape[1] != self.likelihood.outputs:
             raise InputError(
-                f"{self.black_box.name} answers with {answers.shape[1]} numbers a row, and the answers that "
-                f"are to be explained have {self.likelihood.outputs}: bring them, responses=, as it gives "
-                "them, or let queries=0 leave it unasked."
+                f"{self.black_box.name} returns {predictions.shape[1]} numbers per row, but predictions= has "
+                f"{self.likelihood.outputs}. Pass predictions in the form that the model returns, or set "
+                "queries=0 so that it is not queried."
             )
-        return answers
+        return predictions
 
 
 @dataclass(frozen=True)
-class MixedQ(Q):
-    """The surrogate and the black box together: log values are averaged with weights.
+class MixedSurrogate(BaseSurrogate):
+    """A network and the model together: their log values are averaged.
 
-    A weighted mean of logs is no distribution. What q says of an input is therefore the surrogate's word,
-    which needs no model, and only what a subset is worth in training is both's.
+    A weighted mean of logarithms is not a distribution. `outputs` therefore come from the network, which
+    needs no model; only `log_value`, which training maximises, combines both.
 
-    weight : of the black box, between 0 and 1
+    Attributes
+    ----------
+    network : NetworkSurrogate
+    model : ModelSurrogate
+    weight : float
+        The model's weight, between 0 and 1.
     """
 
-    surrogate: NetworkQ
-    model: ModelQ
+    network: NetworkSurrogate
+    model: ModelSurrogate
     weight: float
 
     @property
     def likelihood(self) -> Likelihood:  # type: ignore[override]
-        return self.surrogate.likelihood
+        """The network's likelihood."""
+        return self.network.likelihood
 
     @property
     def device(self) -> torch.device:
-        return self.surrogate.device
+        """The network's device."""
+        return self.network.device
 
     @property
     def networks(self) -> dict[str, nn.Module]:
-        return self.surrogate.networks
+        """The network's predictor."""
+        return self.network.networks
 
-    def with_networks(self, networks: dict[str, nn.Module]) -> MixedQ:
-        return replace(self, surrogate=self.surrogate.with_networks(networks))
+    def with_networks(self, networks: dict[str, nn.Module]) -> MixedSurrogate:
+        """Return a copy with another predictor."""
+        return replace(self, network=self.network.with_networks(networks))
 
-    def with_model(self, black_box: BlackBox) -> MixedQ:
+    def with_model(self, black_box: BlackBox) -> MixedSurrogate:
+        """Return a copy that queries another model."""
         return replace(self, model=self.model.with_model(black_box))
 
     @property
-    def parts(self) -> Sequence[Q]:
-        return (self.surrogate, self.model) if self.weight else (self.surrogate,)
+    def parts(self) -> Sequence[BaseSurrogate]:
+        """The network and, if it has any weight, the model."""
+        return (self.network, self.model) if self.weight else (self.network,)
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
-        return self.surrogate.outputs(rows, mask)
+        """Return the network's outputs."""
+        return self.network.outputs(rows, mask)
 
-    def first_hand(self, wanted: int) -> Q:
-        many = FEWER * self.model.questions_at_once(wanted) >= wanted
-        return self.model if many and self.weight else self.surrogate
+    def most_faithful(self, wanted: int) -> BaseSurrogate:
+        """Return the model if it may be queried for enough rows, else the network."""
+        enough = MODEL_PREFERRED * self.model.rows_per_call(wanted) >= wanted
+        return self.model if enough and self.weight else self.network
 
     def log_value(self, rows: Rows, masks: Tensor) -> Tensor:
-        values = self.surrogate.log_value(rows, masks)
+        """Return the weighted mean of both log values; the network's alone beyond the model's limit."""
+        values = self.network.log_value(rows, masks)
         if not self.weight:
             return values
-        asked = self.model.rows_within_limit(masks)
-        said = self.model.log_value(rows, masks)[:, :asked]
-        both = (1 - self.weight) * values[:, :asked] + self.weight * said
-        return torch.cat([both, values[:, asked:]], dim=1)
+        within = self.model.rows_within_limit(masks)
+        queried = self.model.log_value(rows, masks)[:, :within]
+        both = (1 - self.weight) * values[:, :within] + self.weight * queried
+        return torch.cat([both, values[:, within:]], dim=1)
 
 
-def head_outputs(q: Q, rows: Rows, scores: Tensor, k: int) -> Tensor:
-    """(n, k + 1, outputs) what q says of the first 0 .. k features of each ranking, by scores (n, d)."""
+def prefix_outputs(surrogate: BaseSurrogate, rows: Rows, scores: Tensor, k: int) -> Tensor:
+    """Return outputs for the first 0 .. k features of rankings by scores (n, d), (n, k + 1, outputs)."""
     order, selectable = torch.from_numpy(best(scores.numpy(), k)), scores > -torch.inf
-    heads = []
+    prefixes = []
     for size in range(k + 1):
         mask = torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable
-        heads.append(q.outputs(rows, mask.to(rows.x.device)).cpu())
-    return torch.stack(heads, dim=1)
+        prefixes.append(surrogate.outputs(rows, mask.to(rows.x.device)).cpu())
+    return torch.stack(prefixes, dim=1)
 
 
 class Conditional(Protocol):
-    """q(y | x_S) of raw inputs: how metrics and the oracle ask any q."""
+    """A surrogate q(y | x_S) for raw inputs, as metrics and the oracle use it."""
 
-    def answers(self, X: Any) -> Array:
-        """P_m(y|x), the answers that q is compared with, (n, outputs)."""
+    def predictions(self, X: Any) -> Array:
+        """Return P_m(y|x), the predictions that q is compared with, (n, outputs)."""
         ...
 
-    def log_q(self, X: Any, mask: Array, answers: Array) -> Array:
-        """E_{Y ~ P_m(.|x)} log q(Y | x_S) of each row under its mask (n, d), in nats, (n,)."""
+    def log_q(self, X: Any, mask: Array, predictions: Array) -> Array:
+        """Return E_{Y ~ P_m(.|x)} log q(Y | x_S) of each row under its mask (n, d), in nats, (n,)."""
         ...
 
 
 @dataclass(frozen=True)
-class FittedQ:
-    """A q that was fitted - an explainer's own, or a judge's - asked about raw inputs.
+class FittedSurrogate:
+    """A fitted surrogate for raw inputs: an explainer's own, or an evaluator's.
 
-    view : the fitted view that reads the inputs
-    q : what is asked about encoded rows
-    black_box : the model whose answers q learned, where it is available
+    Attributes
+    ----------
+    view : View
+        Fitted; it encodes the inputs.
+    surrogate : BaseSurrogate
+    black_box : BlackBox or None
+        The model whose predictions it was fitted to, if available.
     """
 
     view: View
-    q: Q
+    surrogate: BaseSurrogate
     black_box: BlackBox | None = None
 
     @property
     def likelihood(self) -> Likelihood:
-        """Of classes, or of means."""
-        return self.q.likelihood
+        """The surrogate's likelihood."""
+        return self.surrogate.likelihood
 
-    def with_model(self, black_box: BlackBox) -> FittedQ:
-        """Return a copy that takes predictions from this model."""
-        return replace(self, q=self.q.with_model(black_box), black_box=black_box)
+    def with_model(self, black_box: BlackBox) -> FittedSurrogate:
+        """Return a copy that takes predictions from this model, a `black_box`."""
+        return replace(self, surrogate=self.surrogate.with_model(black_box), black_box=black_box)
 
-    def answers(self, X: Any) -> Array:
-        """The model's own answers."""
+    def predictions(self, X: Any) -> Array:
+        """Query the model for X; raise an InputError if it is not available."""
         if self.black_box is None:
-            raise InputError("The model is not available; pass its answers, responses=.")
+            raise InputError("The model is not available; pass predictions=.")
         return query(self.black_box, self.view, self.view.check(X))
 
-    def log_q(self, X: Any, mask: Array, answers: Array) -> Array:
-        """The mean of log q(y | x_S) over the model's answers to each row, in nats, (n,)."""
+    def log_q(self, X: Any, mask: Array, predictions: Array) -> Array:
+        """Return log q(y | x_S), averaged over predictions, in nats; see `Conditional.log_q`."""
         outputs = torch.from_numpy(self.outputs(X, mask))
-        return self.likelihood.log_likelihood(outputs, self.likelihood.targets(answers)).numpy()
+        return self.likelihood.log_likelihood(outputs, self.likelihood.targets(predictions)).numpy()
 
     def predict(self, X: Any, mask: Array) -> Array:
-        """What q says, in the units of the model's answers: probabilities or means, (n, outputs)."""
-        return self.likelihood.answers(self.outputs(X, mask))
+        """Return q(y | x_S) for rows of X and their mask, in the model's own units, (n, outputs)."""
+        return self.likelihood.predictions(self.outputs(X, mask))
 
     def outputs(self, X: Any, mask: Array) -> Array:
-        """The parameters of q(. | x_S), such as logits, (n, outputs), for masks (n, d)."""
+        """Return the parameters of q(. | x_S), such as logits, (n, outputs), for X and its mask (n, d)."""
         X = self.view.check(X)
         if mask.shape != (len(X), self.view.d):
             raise InputError(f"The mask has the shape {mask.shape}; expected {(len(X), self.view.d)}.")
@@ -323,31 +344,39 @@ class FittedQ:
         with torch.inference_mode():
             for part, rows in self._encoded(X):
                 masks = torch.from_numpy(mask[part]).to(rows.x.device, torch.float32)
-                parts.append(self.q.outputs(rows, masks).cpu())
+                parts.append(self.surrogate.outputs(rows, masks).cpu())
         return torch.cat(parts).numpy()
 
-    def heads(self, X: Any, scores: Array, k: int) -> Iterator[Array]:
-        """The parameters of q for the first 0 .. k features of each row's ranking, (n, k + 1, outputs), of
-        inputs that the view has checked, some at a time."""
+    def prefixes(self, X: Any, scores: Array, k: int) -> Iterator[Array]:
+        """Yield `prefix_outputs` of checked inputs X, by their scores and k, a batch at a time."""
         for part, rows in self._encoded(X):
             with torch.inference_mode():
-                heads = head_outputs(self.q, rows, torch.from_numpy(scores[part]), k).numpy()
-            yield heads  # outside, or the caller would be in inference mode
+                outputs = prefix_outputs(self.surrogate, rows, torch.from_numpy(scores[part]), k).numpy()
+            yield outputs  # outside, or the caller would be in inference mode
 
     def _encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
-        """Checked inputs as the networks read them, some at a time, and which these are."""
+        """Yield batches of checked inputs, encoded, with their positions."""
         for part in batches(len(X), self.view.rows_at_once):
             raw = self.view.take(X, part)
-            x = self.view.encode(raw, first_row=part.start).to(self.q.device)
+            x = self.view.encode(raw, first_row=part.start).to(self.surrogate.device)
             yield part, Rows(self.view, raw, x, target=x)
 
 
 @dataclass(frozen=True)
 class ConditionalModel:
-    """P_m(y | x_S) itself, by averaging the model over `background` rows in place of what is not selected.
+    """P_m(y | x_S) by averaging the model over `background` rows, which replace the unselected features.
 
-    Exact, as the background grows, where the features are independent, as in the synthetic sets.
+    With a growing background it is exact if the features are independent, as in the synthetic data sets.
 
+    Attributes
+    ----------
+    model : callable
+        Maps rows (n, d) to probabilities (n, outputs).
+    background : (m, d) array
+        Rows that are independent of those to explain.
+
+    Examples
+    --------
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("xor", 100, seed=0)
     >>> exact = ConditionalModel(data.model, data.X)
@@ -356,19 +385,19 @@ class ConditionalModel:
     """
 
     model: Callable[[Array], Array]
-    background: Array  # (m, d)
+    background: Array
 
-    def answers(self, X: Any) -> Array:
-        """The model's own answers."""
+    def predictions(self, X: Any) -> Array:
+        """Return the model's predictions for X, (n, outputs)."""
         return self.model(np.asarray(X))
 
-    def log_q(self, X: Any, mask: Array, answers: Array) -> Array:
-        """The mean of log P_m(y | x_S) over the model's answers to each row, in nats, (n,)."""
+    def log_q(self, X: Any, mask: Array, predictions: Array) -> Array:
+        """Return log P_m(y | x_S), averaged over predictions, in nats; see `Conditional.log_q`."""
         X = np.asarray(X)
         m, d = self.background.shape
         parts = []
         for rows in batches(len(X), max(1, CONDITIONAL_BATCH // m)):
             filled = np.where(mask[rows, None], X[rows, None], self.background[None])  # (rows, m, d)
-            p = self.model(filled.reshape(-1, d)).reshape(-1, m, answers.shape[1]).mean(axis=1)
-            parts.append((answers[rows] * np.log(np.maximum(p, 1e-12))).sum(axis=1))
+            p = self.model(filled.reshape(-1, d)).reshape(-1, m, predictions.shape[1]).mean(axis=1)
+            parts.append((predictions[rows] * np.log(np.maximum(p, 1e-12))).sum(axis=1))
         return np.concatenate(parts)

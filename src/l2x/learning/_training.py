@@ -1,6 +1,6 @@
-"""The training loop, once for every network: minibatches, averaged weights, early stopping, best weights.
+"""The training loop for all networks: minibatches, averaged weights, early stopping, best weights.
 
-`optimise` maximises any objective; `Explainer.fit` calls it for the value and then for the selector.
+`optimise` maximises any objective; `Explainer.fit` calls it for the surrogate and then for the selector.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from l2x._base import progress_bar
 from l2x._base.arrays import is_whole
-from l2x._base.progress import progress_bar
 from l2x.errors import InputError, TrainingError
 from l2x.features import View
 
 History = list[dict[str, Any]]
 
-# Differences of the held-out loss below this are no reason to prefer older weights. Few held-out rows have a
-# large standard error, which would accept anything: then this is the limit.
+# Differences of the held-out loss below this are no reason to prefer older weights. With few held-out rows
+# the standard error is large and would accept anything; then this is the limit.
 NOTICEABLE = 1e-3
 
 
@@ -35,17 +35,26 @@ class Phase:
 
     Attributes
     ----------
-    steps, batch_size : updates at most, and rows in each
-    learning_rate : the peak of the schedule, or the constant rate
+    steps : int
+        Maximum number of updates.
+    learning_rate : float
+        The peak of the schedule, or the constant rate.
+    batch_size : int
+        Rows per update.
     optimizer : "adam" or "rmsprop"
-    schedule : "cosine" (a short warm-up, then down to a hundredth) or "constant"
-    averaging : decay of the moving average of the weights, which is what is evaluated and kept; 0 for none
-    patience : stop after this many evaluations without a better one; None never stops early
-    choose : which weights to keep: those of the "best" evaluation on held-out rows; the "latest" that is
-        not noticeably worse: by one standard error (paired over rows) or NOTICEABLE nats, whichever is less;
-        or the "last", whatever held-out rows say, unless their loss is NaN
-    l2 : weight of the sum of squares of all matrices and filters in what is minimised, as Keras has it; those
-        that a module lists as `without_l2` are left alone
+    schedule : "cosine" or "constant"
+        "cosine" is a short warm-up, then a cosine down to a hundredth of the rate.
+    averaging : float
+        Decay of the moving average of the weights, which is evaluated and returned; 0 for none.
+    patience : int or None
+        Stop after this many evaluations without improvement; None never stops early.
+    choose : "best", "latest" or "last"
+        Which weights to return: those of the best evaluation on held-out rows; the latest that are not
+        noticeably worse than the best (by one standard error, paired over rows, or NOTICEABLE nats, whichever
+        is less); or the last, unless their held-out loss is NaN.
+    l2 : float
+        Weight of the sum of squares of all matrices and filters in the loss, as in Keras, except parameters
+        that a module lists as `without_l2`.
 
     >>> Phase(200, 1e-3, batch_size=64).steps
     200
@@ -84,7 +93,7 @@ def _one_of(*names: str) -> Callable[[Any], bool]:
 
 
 def _is_within(number: Any, *, below: float = math.inf) -> bool:
-    """Return whether this is a number in [0, below); a boolean is none."""
+    """Return whether this is a number in [0, below); booleans are not numbers."""
     is_number = isinstance(number, Real) and not isinstance(number, bool)
     return is_number and bool(0 <= number < below)
 
@@ -95,17 +104,24 @@ def _is_whole_or_none(number: Any) -> bool:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How long and how fast to train. The defaults are measured: see docs/method.md.
+    """How long and how fast to train. The defaults are measured: see docs/notebook.md.
 
     Attributes
     ----------
-    value, selector : the two phases; joint training has only the second
-    evaluations : how often in a phase the held-out rows are looked at
-    validation_rows : at most this many rows are held out
-    progress : show progress bars on standard error
-    threads : torch's threads on the processor while training; None leaves them as they are. One, because
-        networks of this size gain little from a second and lose much when the machine is not idle
-        (measured on 2 busy cores: 7.5 s with one thread, 185 s with two)
+    value : Phase
+        Fits the surrogate; joint training does not have this phase.
+    selector : Phase
+        Trains the selector.
+    evaluations : int
+        Evaluations on held-out rows per phase.
+    validation_rows : int
+        Maximum number of held-out rows.
+    progress : bool
+        Show progress bars on standard error.
+    threads : int or None
+        Torch's CPU threads during training; None leaves them unchanged. The default is one: networks of this
+        size gain little from a second thread and lose much on a busy machine (measured on 2 busy cores: 7.5 s
+        with one thread, 185 s with two).
 
     >>> plan = TrainingPlan().with_steps(value=200, selector=100)
     >>> plan.value.steps, plan.selector.steps
@@ -128,23 +144,23 @@ class TrainingPlan:
         _check(self, "threads", _is_whole_or_none, "a whole number of at least 1, or None")
 
     def with_steps(self, *, value: int | None = None, selector: int | None = None) -> TrainingPlan:
-        """The same plan with other numbers of steps: `plan.with_steps(value=200, selector=100)`."""
+        """Return a copy with other numbers of steps for the phases `value` and `selector`."""
         phases = {"value": self.value if value is None else replace(self.value, steps=value)}
         phases["selector"] = self.selector if selector is None else replace(self.selector, steps=selector)
         return replace(self, **phases)  # type: ignore[arg-type]
 
     @classmethod
     def quick(cls, features: View | None = None, *, progress: bool = False) -> TrainingPlan:
-        """A small part of the work, for first looks and tests; expect lower fidelity.
+        """Return a short plan for first looks and tests; expect lower fidelity.
 
-        It is for tables. Texts and images learn in smaller batches, from fewer steps: name the view,
-        `TrainingPlan.quick(l2x.Words())`.
+        The default is for tables. Texts and images need smaller batches and fewer steps: pass the view as
+        `features`. With `progress`, progress bars are shown.
 
         >>> import l2x
         >>> TrainingPlan.quick(l2x.Words()).value.batch_size
         128
         """
-        from l2x.learning.networks import recipes_of  # which need plans themselves
+        from l2x.learning.networks import recipes_of  # imports this module
 
         plan = cls() if features is None else recipes_of(features).ours.plan
         shorter = plan.with_steps(
@@ -153,32 +169,33 @@ class TrainingPlan:
         return replace(shorter, evaluations=min(plan.evaluations, 10), progress=progress)
 
     @classmethod
-    def paper(cls, *, to_the_letter: bool = False, progress: bool = True) -> TrainingPlan:
-        """As the authors' code has it: Adam, 1,000 steps of 1,000 rows, L2, the last weights.
+    def paper(cls, *, as_published: bool = False, progress: bool = True) -> TrainingPlan:
+        """Return the plan of L2X as released: Adam, 1,000 steps of 1,000 rows, L2, the last weights.
 
-        To the letter: RMSprop (section 4) and, where it is silent, the code's steps and the best weights.
-        No early stop: on XOR nothing improves for long.
+        With `as_published`: RMSprop (section 4) and, for what the text leaves open, the released number of
+        steps and the best weights. There is no early stop, because on XOR nothing improves for a long time.
+        With `progress`, progress bars are shown.
         """
         joint = Phase(1000, 1e-3, schedule="constant", choose="last", l2=1e-3)
-        if to_the_letter:
+        if as_published:
             joint = replace(joint, optimizer="rmsprop", choose="best", l2=0.0)
         return cls(selector=joint, progress=progress)
 
 
 def checked_seed(seed: Any) -> int:
-    """A seed that numpy and torch both take."""
+    """Return a seed that numpy and torch both accept, or raise an InputError."""
     if not is_whole(seed, least=0) or seed >= 2**63:
-        raise InputError(f"seed is {seed!r}; give a whole number of at least 0 and below 2**63, such as 0.")
+        raise InputError(f"seed is {seed!r}; pass a whole number of at least 0 and below 2**63, such as 0.")
     return int(seed)
 
 
 def pick_device(name: Any) -> torch.device:
-    """The device of this name; "auto" is the graphics card if there is one."""
+    """Return the device with this name; "auto" is the GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device).cpu()  # some names are known, but nothing here answers to them
+        torch.zeros(1, device=device).cpu()  # torch accepts names of devices that are not here
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
         raise InputError(
             f"device is {name!r}, which is not available here; choose 'auto' or 'cpu'."
@@ -186,13 +203,13 @@ def pick_device(name: Any) -> torch.device:
     return device
 
 
-# torch's global generator is one for all threads: fits that run side by side would take each other's draws.
+# All threads share torch's global generator: concurrent fits would consume each other's draws.
 _ONE_AT_A_TIME = threading.RLock()
 
 
 @dataclass(frozen=True)
 class Run:
-    """What all phases of one training share: the plan, the random draws, the device, and the history."""
+    """What all phases of one fit share: the plan, the seed and generator, the device, and the history."""
 
     plan: TrainingPlan
     seed: int
@@ -202,12 +219,13 @@ class Run:
 
     @classmethod
     def begin(cls, plan: TrainingPlan, seed: int, device: str | torch.device = "cpu") -> Run:
+        """Start a run with a generator seeded by `seed` and an empty history."""
         device, seed = torch.device(device), checked_seed(seed)
         return cls(plan, seed, device, torch.Generator(device=device).manual_seed(seed), [])
 
     @contextmanager
     def seeded(self) -> Iterator[None]:
-        """Initial weights and dropout draw from torch's global generator: seed it here, restore it after."""
+        """Seed torch's global generator, for initial weights and dropout, and restore it afterwards."""
         with _ONE_AT_A_TIME, torch.random.fork_rng():
             torch.manual_seed(self.seed)
             yield
@@ -223,49 +241,61 @@ def optimise(
     label: str,
     run: Run,
 ) -> bool:
-    """Maximise `objective(row indices, share of training done)` over the weights of `network`.
+    """Maximise `objective(row indices, completed share of training)` over the weights of `network`.
 
-    `validate` gives the value of each held-out row, by which `phase.choose` picks the weights that are kept.
-    Returns False if the user pressed Ctrl-C; the best weights so far are kept all the same. Raises a
-    TrainingError if evaluations found no weights to keep, because the loss was never a finite number.
+    `validate` returns the value of each held-out row, by which `phase.choose` picks the weights. Return False
+    if the user pressed Ctrl-C; the network then has the best weights so far. Raise a TrainingError if the
+    held-out loss was never finite.
     """
-    plan = run.plan
-    optimizer, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(phase))
-    best = BestWeights(phase)
-    every = max(1, phase.steps // plan.evaluations)
-
-    with progress_bar(label, phase.steps, visible=plan.progress) as advance, _threads(plan.threads):
+    best, finished = BestWeights(phase), True
+    with (
+        progress_bar(label, phase.steps, visible=run.plan.progress) as advance,
+        _threads(run.plan.threads),
+    ):
         try:
-            for step, index in enumerate(_minibatches(n, phase, run.generator), start=1):
-                optimizer.zero_grad(set_to_none=True)
-                loss = -objective(index, step / phase.steps)
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-                schedule.step()
-                average.update()
-                if step % every and step != phase.steps:
-                    continue
-                value = best.consider(average.network, validate(average.network))
-                run.history.append(
-                    {"phase": label, "step": step, "loss": loss.item(), "validation_loss": -value}
-                )
+            for step, loss, averaged in _updates(network, objective, phase, n, run):
+                value = best.consider(averaged, validate(averaged))
+                run.history.append({"phase": label, "step": step, "loss": loss, "validation_loss": -value})
                 advance(step, f"loss {-value:.4f} (best {-best.value:.4f})")
                 if best.stale == phase.patience and step < phase.steps:
                     advance(step, f"stopped early (best {-best.value:.4f})")
                     break
-            finished = True
         except KeyboardInterrupt:
             finished = False
     if best.weights is None and best.stale:
         raise _diverged(phase, label, run.history[-1]["validation_loss"])
-    network.load_state_dict(best.weights or network.state_dict())  # none before the first evaluation
+    network.load_state_dict(best.weights or network.state_dict())  # None before the first evaluation
     network.eval()
     return finished
 
 
+def _updates(
+    network: nn.Module, objective: Callable[[Tensor, float], Tensor], phase: Phase, n: int, run: Run
+) -> Iterator[tuple[int, float, nn.Module]]:
+    """Update the weights; yield step, loss and averaged network when it is to be evaluated."""
+    optimizer, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _rate(phase))
+    every = max(1, phase.steps // run.plan.evaluations)
+    for step, index in enumerate(_minibatches(n, phase, run.generator), start=1):
+        optimizer.zero_grad(set_to_none=True)
+        loss = -objective(index, step / phase.steps)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+        average.update()
+        if step % every == 0 or step == phase.steps:
+            yield step, loss.item(), average.network
+
+
+def freeze(network: nn.Module, *, finished: bool) -> None:
+    """Stop a network from learning; raise a KeyboardInterrupt if its training did not finish."""
+    network.requires_grad_(requires_grad=False)
+    if not finished:
+        raise KeyboardInterrupt("stopped before the selector was trained; nothing was learned yet")
+
+
 class WeightAverage:
-    """A running average of a network's weights, in a copy of it that is ready to be evaluated."""
+    """A moving average of a network's weights, in a copy that is ready to be evaluated."""
 
     def __init__(self, network: nn.Module, decay: float) -> None:
         self.source, self.decay, self.updates = network, decay, 0
@@ -275,8 +305,9 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self) -> None:
+        """Include the network's current weights; copy its buffers."""
         self.updates += 1
-        # At first the average is young: forget the initial weights quickly.
+        # Forget the initial weights quickly.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
         for mine, theirs in zip(self.network.buffers(), self.source.buffers(), strict=True):
@@ -284,7 +315,7 @@ class WeightAverage:
 
 
 class BestWeights:
-    """Which of the evaluated weights to keep."""
+    """Choose among the evaluated weights, by `phase.choose`."""
 
     def __init__(self, phase: Phase) -> None:
         self.rule = phase.choose
@@ -294,7 +325,7 @@ class BestWeights:
         self.best_rows: Tensor | None = None
 
     def consider(self, network: nn.Module, rows: Tensor) -> float:
-        """Take the network's weights if they are to be kept; returns their value, the mean over rows."""
+        """Store the network's weights if they are chosen; return their value, the mean over rows."""
         value = rows.mean().item()
         self.stale += 1
         if value > self.value:
@@ -304,7 +335,7 @@ class BestWeights:
             self.weights = _snapshot(network)
         elif self.rule == "latest" and self.best_rows is not None:
             lost = self.best_rows - rows
-            # One row has no standard error.
+            # A single row has no standard error.
             error = lost.std().item() / len(lost) ** 0.5 if len(lost) > 1 else math.inf
             if lost.mean() <= min(error, NOTICEABLE):
                 self.weights = _snapshot(network)
@@ -314,8 +345,8 @@ class BestWeights:
 def _diverged(phase: Phase, label: str, loss: float) -> TrainingError:
     rate = phase.learning_rate
     return TrainingError(
-        f"Training diverged ({label}): the validation loss is {loss} and was finite at no evaluation. The "
-        f"learning_rate of this phase is {rate:g}; choose a lower one, such as {rate / 10:.2g}."
+        f"Training diverged ({label}): the validation loss is {loss} and was never finite. The learning_rate "
+        f"of this phase is {rate:g}; choose a lower one, such as {rate / 10:.2g}."
     )
 
 
@@ -330,7 +361,7 @@ def _threads(number: int | None) -> Iterator[None]:
 
 
 def _minibatches(n: int, phase: Phase, generator: torch.Generator) -> Iterator[Tensor]:
-    """Random rows without replacement, epoch after epoch, for `phase.steps` updates."""
+    """Yield random rows without replacement, epoch after epoch, for `phase.steps` updates."""
     size = min(phase.batch_size, n)
     order, start = torch.randperm(n, generator=generator), 0
     for _ in range(phase.steps):
@@ -345,21 +376,18 @@ def _optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
     parameters: Any = learning
     if phase.l2:
         free = {id(p) for module in network.modules() for p in getattr(module, "without_l2", ())}
-        # Biases and scales of normalisation are left alone. The derivative of a square is twice the weight.
+        # No penalty for biases and scales of normalisation. The derivative of a square is twice the weight.
         penalised = [p for p in learning if p.ndim > 1 and id(p) not in free]
-        known = set(map(id, penalised))
-        parameters = [
-            {"params": penalised, "weight_decay": 2 * phase.l2},
-            {"params": [p for p in learning if id(p) not in known]},
-        ]
+        unpenalised = [p for p in learning if p.ndim <= 1 or id(p) in free]
+        parameters = [{"params": penalised, "weight_decay": 2 * phase.l2}, {"params": unpenalised}]
     if phase.optimizer == "rmsprop":
-        # TensorFlow's defaults, which the paper used; torch's own are alpha = 0.99 and eps = 1e-8.
+        # TensorFlow's defaults, which the paper used; torch's are alpha = 0.99 and eps = 1e-8.
         return torch.optim.RMSprop(parameters, lr=phase.learning_rate, alpha=0.9, eps=1e-7)
     return torch.optim.Adam(parameters, lr=phase.learning_rate, fused=True)
 
 
 def _rate(phase: Phase) -> Callable[[int], float]:
-    """The schedule as a factor of the rate: a tenth of the steps up, then a cosine to a hundredth."""
+    """Return the schedule as a factor of the rate: a tenth of the steps up, then a cosine to a hundredth."""
     warm = max(1, phase.steps // 10)
 
     def factor(step: int) -> float:
@@ -374,5 +402,5 @@ def _rate(phase: Phase) -> Callable[[int], float]:
 
 
 def _snapshot(network: nn.Module) -> dict[str, Tensor]:
-    """A copy of all weights and buffers (batch-norm statistics belong to the best weights too)."""
+    """Copy all weights and buffers: batch-norm statistics belong to the best weights too."""
     return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}

@@ -1,12 +1,11 @@
-"""How k-subsets are drawn from scores, and how the gradient of E[log q(y | x_S)] comes back to them.
+"""Draw k-subsets from scores, and estimate the gradient of E[log q(y | x_S)] with respect to them.
 
-    relaxed   ConcreteMax, RelaxedTopK, SoftAttention   gradient through the value: it must be differentiable
-    exact     PlackettLuce, Reinforce, ExactSum         score function: the value may be any black box
-    none      Evidence                                  least squares on random subsets: any black box
+    relaxed      ConcreteMax, RelaxedTopK, SoftAttention   gradient through a differentiable objective
+    exact        PlackettLuce, Reinforce, ExactSum         score function: any black box
+    regression   Evidence                                  least squares on random subsets: any black box
 
-Each sampler has one verb, `objective(scores, k, log_value, generator, progress)`: a scalar to maximise whose
-gradient is the sampler's estimate. `log_value` maps masks (m, batch, d) to log q(y | x_S), (m, batch);
-`progress` is the share of training that is done, for what is annealed.
+A sampler has one method, `objective`. It returns a scalar to maximise; the gradient of that scalar is the
+sampler's estimate.
 """
 
 from __future__ import annotations
@@ -19,66 +18,102 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from l2x._base.registry import Registered
+from l2x._base import Registered
+from l2x._base.arrays import best
 from l2x.errors import InputError
-from l2x.learning._plackett_luce import (
-    FEW,
-    NEVER,
-    first_ranks,
-    gumbel,
-    k_hot,
-    log_probability,
-    scores_at,
-    top_k,
-)
+
+__all__ = [
+    "ConcreteMax",
+    "Evidence",
+    "ExactSum",
+    "PlackettLuce",
+    "Reinforce",
+    "RelaxedTopK",
+    "Sampler",
+    "SoftAttention",
+]
 
 LogValue = Callable[[Tensor], Tensor]
 
-# Subsets have no more features than this, but for k. Large ones show what only counts together: of 2,000
-# columns, .21 exact sets after 60 steps with up to 512 in a subset, .996 with any number.
-LARGE = 2048
-# Of more than FEW features training begins, for this share of its steps, with a regression on subsets of any
-# size; and for as many steps more the size falls to k, from this one or 2 k. Of more than MANY, of which a
-# regression learns too little in that time, it does not.
-BEGINNING, AT_FIRST, MANY = 1 / 6, 16, 256
+# How training depends on the number of features d (measurements: docs/notebook.md, "Wide tables"):
+#
+#   d <= FEW         Rankings are drawn and sorted in full. Surrogates learn from size k and any other size.
+#   d > FEW          Only the ranks that are needed are drawn, one by one if k² <= d; Gumbel noise has coarser
+#                    tails. Surrogates start with whole rows, then see mostly small subsets: `random_masks`.
+#   FEW < d <= MANY  PlackettLuce starts with a regression on subsets of any size, for BEGINNING of the steps.
+#                    For as many steps more, the size is annealed to k, from START_SIZE or 2 k. Otherwise two
+#                    features that matter only together are hardly ever drawn together.
+#   d > MANY         PlackettLuce starts at size k: a regression would learn too little in so few steps. Rows
+#                    with other sizes have up to LARGE features, which show interactions: with 2,000 columns,
+#                    up to 512 gave 0.21 exact sets after 60 steps, and any number 0.996.
+#
+# The view adds two limits: a surrogate looks up only the selected cells in tables wider than
+# `features.WIDE` = 64 columns, and all columns share 65,536 quantile bins (`features._columns.MOST_BINS`).
+FEW, MANY = 64, 256
+BEGINNING, START_SIZE, LARGE = 1 / 6, 16, 2048
+# For `random_masks` with d > FEW: the share of training in which whole rows give way to subsets, the maximum
+# number of features in a whole row, and the size up to which all sizes are equally likely.
+WHOLE_FIRST, WHOLE, USUAL = 0.1, 512, 32
+
+# The smallest relative difference of two float64 sums that still has correct digits.
+PRECISION = 1e-12
+# The score of a feature that may not be selected, such as padding. It is finite in training, so that sums
+# over sorted scores stay finite; explanations use -inf.
+NEVER = -1e9
 
 
 class Sampler(Registered, ABC):
-    """How k-subsets are drawn and how the gradient comes back.
+    """How k-subsets are drawn, and how the gradient is estimated.
 
+    Examples
+    --------
     >>> isinstance(PlackettLuce(), Sampler)
     True
     """
 
-    # Whether log_value must be differentiable in the mask.
+    # Whether log_value must be differentiable with respect to the mask.
     needs_gradient: ClassVar[bool] = False
-    # Whether log_value is to be on the scale on which evidence adds up, such as log-odds.
+    # Whether log_value must be on a scale on which independent evidence adds up, such as log-odds.
     adds_evidence: ClassVar[bool] = False
 
     def subsets_of(self, d: int) -> int:
-        """How many subsets of a row of d features a step asks the value about."""
+        """Return the number of subsets per row, with d features, that one step evaluates."""
         return 1
 
     @abstractmethod
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
-        """A scalar to maximise."""
+        """Return a scalar to maximise.
+
+        Parameters
+        ----------
+        scores : (batch, d) tensor
+            The selector's scores.
+        k : int
+            Features per explanation.
+        log_value : callable
+            Maps masks (m, batch, d) to log q(y | x_S), (m, batch).
+        generator : torch.Generator
+            The source of randomness.
+        progress : float
+            The completed share of training, for quantities that are annealed.
+        """
 
 
 class Relaxed(Sampler):
-    """A continuous V in place of the k-hot vector (section 3.2): the gradient goes through the value."""
+    """A continuous V replaces the k-hot vector (section 3.2); the gradient passes through the objective."""
 
     needs_gradient: ClassVar[bool] = True
 
     @abstractmethod
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
-        """V, (batch, d), between zero and one."""
+        """Draw V, (batch, d), between zero and one, from scores, k and generator."""
 
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
-        """Equation 5 for one draw: log q(y | V ⊙ x), mean over rows."""
+        """Return equation 5 for one draw: the mean of log q(y | V ⊙ x); see `Sampler.objective`."""
         return log_value(self.draw(scores, k, generator)[None]).mean()
 
 
@@ -86,16 +121,21 @@ class Relaxed(Sampler):
 class ConcreteMax(Relaxed):
     """The paper's relaxation, section 3.2: V_i = max_j C_i^j over k Concrete vectors C^1 ... C^k.
 
-    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
-    >>> sampler = ConcreteMax(temperature=0.1)
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
-    torch.Size([])
+    Parameters
+    ----------
+    temperature : float
+        The lower, the closer V is to a k-hot vector.
+
+    Examples
+    --------
+    >>> ConcreteMax().draw(torch.tensor([[99.0, 0.0, 0.0]]), 1, torch.Generator()).tolist()
+    [[1.0, 0.0, 0.0]]
     """
 
     temperature: float = 0.1
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
+        """Return the elementwise maximum of k Concrete vectors; see `Relaxed.draw`."""
         noise = gumbel((k, *scores.shape), scores, generator)  # (k, batch, d)
         concrete = torch.softmax((torch.log_softmax(scores, -1) + noise) / self.temperature, dim=-1)
         return concrete.amax(dim=0)  # (batch, d)
@@ -103,73 +143,78 @@ class ConcreteMax(Relaxed):
 
 @dataclass(frozen=True)
 class RelaxedTopK(Relaxed):
-    """k softmaxes in a row, each with the weight already given taken out (Plötz and Roth 2018;
-    Xie and Ermon 2019): sums to k and, unlike ConcreteMax, draws without replacement.
+    """A sum of k softmaxes, each without the weight already given: sampling without replacement.
 
-    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
-    >>> sampler = RelaxedTopK(temperature=0.5)
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
-    torch.Size([])
+    Plötz and Roth (2018); Xie and Ermon (2019).
+
+    Parameters
+    ----------
+    temperature : float
+        The lower, the closer V is to a k-hot vector.
+
+    Examples
+    --------
+    >>> RelaxedTopK().draw(torch.tensor([[99.0, 0.0, 99.0]]), 2, torch.Generator()).sum().item()
+    2.0
     """
 
     temperature: float = 0.5
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
+        """Return the sum of k softmaxes; see `Relaxed.draw`."""
         keys = scores + gumbel(scores.shape, scores, generator)
         khot = torch.zeros_like(keys)
         for _ in range(k):
             onehot = torch.softmax(keys / self.temperature, dim=-1)
             khot = khot + onehot
-            # clamp: log(0) where a feature was taken whole
+            # clamp: log(0) if a feature has all the weight
             keys = keys + torch.log((1 - onehot).clamp_min(torch.finfo(keys.dtype).tiny))
         return khot.clamp_max(1.0)
 
 
 @dataclass(frozen=True)
 class SoftAttention(Relaxed):
-    """The deterministic alternative that section 3.2 names: every feature weighted by k · softmax(w),
-    capped at one. No noise, no discreteness.
+    """The deterministic alternative that section 3.2 mentions: weights k · softmax(w), capped at one.
 
-    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
-    >>> sampler = SoftAttention()
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
-    torch.Size([])
+    Examples
+    --------
+    >>> SoftAttention().draw(torch.zeros(1, 4), 2, torch.Generator()).tolist()
+    [[0.5, 0.5, 0.5, 0.5]]
     """
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> Tensor:
+        """Return the weights without drawing anything; see `Relaxed.draw`."""
         return (k * torch.softmax(scores, dim=-1)).clamp_max(1.0)
 
 
 @dataclass(frozen=True)
 class PlackettLuce(Sampler):
-    """Exact top-k samples with a leave-one-out score function: our recipe.
+    """Exact top-k samples with a leave-one-out score function, the default sampler.
 
     Adding Gumbel noise to the scores and taking the largest draws features without replacement
-    (Plackett-Luce). Of `samples` subsets per row each is judged against the mean of the others
-    (Kool et al. 2019), which keeps the variance low without a learned baseline. The measurements behind the
-    defaults are in docs/method.md.
+    (Plackett-Luce). Each of the `samples` subsets of a row is compared with the mean of the others
+    (Kool et al. 2019), which keeps the variance low without a learned baseline. The defaults were measured:
+    see docs/notebook.md.
 
-    Of a hundred features, two that only count together, and in some rows, are hardly ever drawn together once
-    others are preferred. So there the scores begin as a regression on random subsets, where nothing competes,
-    and then subsets shrink to k.
-
-    Attributes
+    Parameters
     ----------
-    samples : subsets drawn per row
-    explore : weight of KL(uniform || softmax(scores)) at the start and at the end of training. Its pull on
-        a feature does not fade as the feature's probability does (an entropy bonus' does), so no feature is
-        given up for all rows before the network has learned to tell rows apart.
-    other_sizes, other_weight : the share of rows whose subsets have a random size instead of k, so that the
-        ranking means something at every k, and how much they count. Of many features it is half the share,
-        as long rankings are most of the work there, and of up to MANY half of these have fewer than k
+    samples : int
+        Subsets drawn per row.
+    explore : tuple of two floats
+        Weight of KL(uniform || softmax(scores)) at the start and at the end of training. Unlike an entropy
+        bonus, its gradient does not vanish as a feature becomes unlikely, so no feature is abandoned for all
+        rows before the network has learned to distinguish rows.
+    other_sizes, other_weight : float
+        The share of rows whose subsets have a random size instead of k, so that the ranking is meaningful at
+        every k, and their weight. With more than FEW features the share is halved, because long rankings are
+        most of the work there; with up to MANY, half of these rows have fewer than k features.
 
+    Examples
+    --------
     >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
-    >>> sampler = PlackettLuce(samples=4)
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
-    torch.Size([])
+    >>> masks, _ = PlackettLuce(samples=4).draw(scores, torch.tensor([2]), torch.Generator().manual_seed(0))
+    >>> masks.sum(dim=-1).flatten().tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
 
     samples: int = 4
@@ -178,10 +223,14 @@ class PlackettLuce(Sampler):
     other_weight: float = 0.3
 
     def subsets_of(self, d: int) -> int:
+        """Return the number of samples per row; see `Sampler.subsets_of`."""
         return self.samples
 
     def draw(self, scores: Tensor, sizes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Masks (samples, batch, d) of the given sizes (batch,), and the log probability of the draws."""
+        """Draw masks (samples, batch, d) from scores with sizes (batch,) and a generator.
+
+        Return the masks and their log probability, (samples, batch).
+        """
         with torch.no_grad():
             order = self._order(scores, int(sizes.max()) if len(sizes) else 0, generator)
             ranks = torch.arange(order.shape[-1], device=scores.device)
@@ -190,7 +239,7 @@ class PlackettLuce(Sampler):
         return masks, log_probability(scores, order, chosen)
 
     def _order(self, scores: Tensor, most: int, generator: torch.Generator) -> Tensor:
-        """Rankings (samples, batch, ranks), best first; of many features, the first `most` ranks alone."""
+        """Draw rankings (samples, batch, ranks), best first; with d > FEW, only the first `most` ranks."""
         d = scores.shape[-1]
         if d > FEW and most**2 <= d:
             return first_ranks(scores, most, self.samples, generator)
@@ -200,62 +249,77 @@ class PlackettLuce(Sampler):
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
-        batch, d = scores.shape
-        several = FEW < d <= MANY
-        if several and self.samples > 1 and progress < BEGINNING:
+        """Return the score-function surrogate loss, negated; see `Sampler.objective`."""
+        d = scores.shape[-1]
+        if FEW < d <= MANY and self.samples > 1 and progress < BEGINNING:
             return self._regression(scores, log_value, generator)
-        share = self.other_sizes if d <= FEW else self.other_sizes / 2
-        others = int(share * batch) if d > 1 else 0
-        sizes = torch.full((batch,), _shrinking(k, d, progress) if several else k, device=scores.device)
-        most = max(2, min(d, max(LARGE, k + 1)))
-        sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
-        # Of several features hardly any size is below k by chance, and nothing would order the first k. Of
-        # many all are needed: large subsets show what only counts together.
-        fewer = others // 2 if several and k > 1 else 0
-        sizes[:fewer] = torch.randint(1, max(2, k), (fewer,), generator=generator, device=scores.device)
-        # Of more than FEW, long rankings are only drawn for the rows that need them.
-        split = [slice(fewer), slice(fewer, others), slice(others, None)]
-        parts = [slice(None)] if d <= FEW else split
+        sizes, fewer, others = self._sizes(scores, k, generator, progress)
+        # With more than FEW features, long rankings are drawn only for the rows that need them.
+        parts = [slice(fewer), slice(fewer, others), slice(others, None)] if d > FEW else [slice(None)]
         drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
         masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
         values = log_value(masks)
-        advantage = _against_the_others(values.detach())
-        # One scale for the rows at k and one for the rest: easy sizes must not drown the one asked for.
+        advantage = _leave_one_out(values.detach())
+        # One scale for the rows with size k and one for the others: easy sizes must not dominate.
         _standardise(advantage[:, others:])
         _standardise(advantage[:, :others], self.other_weight)
-        # values.mean() carries the gradient of a value that still learns (joint training)
+        # values.mean() carries the gradient of an objective that still learns (joint training).
         return (advantage * log_p).mean() + values.mean() + _exploration(scores, self.explore, progress)
 
+    def _sizes(
+        self, scores: Tensor, k: int, generator: torch.Generator, progress: float
+    ) -> tuple[Tensor, int, int]:
+        """Return subset sizes (batch,): below k in the first `fewer` rows, any up to `others`, then k."""
+        batch, d = scores.shape
+        anneal = FEW < d <= MANY
+        share = self.other_sizes if d <= FEW else self.other_sizes / 2
+        others = int(share * batch) if d > 1 else 0
+        sizes = torch.full((batch,), _annealed_size(k, d, progress) if anneal else k, device=scores.device)
+        most = max(2, min(d, max(LARGE, k + 1)))
+        sizes[:others] = torch.randint(1, most, (others,), generator=generator, device=scores.device)
+        # Sizes below k are rare by chance, and without them nothing would order the first k features.
+        fewer = others // 2 if anneal and k > 1 else 0
+        sizes[:fewer] = torch.randint(1, max(2, k), (fewer,), generator=generator, device=scores.device)
+        return sizes, fewer, others
+
     def _regression(self, scores: Tensor, log_value: LogValue, generator: torch.Generator) -> Tensor:
-        """Scores that add up to what subsets of any size are worth, in standard deviations of it. Half of the
-        subsets are the complements of the others: between the two, interactions of an even number of features
-        cancel out, which scores cannot express (paired sampling, Covert and Lee 2021)."""
+        """Fit scores whose sums predict the standardised values of subsets of any size.
+
+        Half of the subsets are the complements of the others. Between a subset and its complement,
+        interactions of an even number of features cancel, which sums cannot express (paired sampling,
+        Covert and Lee 2021).
+        """
         batch, d = scores.shape
         share = torch.rand(batch, 1, generator=generator, device=scores.device)
         half = (self.samples + 1) // 2
         drawn = torch.rand(half, batch, d, generator=generator, device=scores.device) < share
         masks = (torch.cat([drawn, ~drawn])[: self.samples] & (scores > NEVER)).to(scores.dtype)
         values = log_value(masks)
-        found = _differences(values.detach())
-        _standardise(found)
-        return _fit(scores, masks, found) + values.mean()
+        differences = _differences(values.detach())
+        _standardise(differences)
+        return _fit(scores, masks, differences) + values.mean()
 
 
 @dataclass(frozen=True)
 class Evidence(Sampler):
-    """Scores that add up: Σ_{i in S} w_θ(x)_i fitted to what q says of x_S, over random subsets S of size k.
+    """Additive scores: Σ_{i in S} w_θ(x)_i is fitted to the value of x_S, over random subsets S of size k.
 
-    A regression learns from every feature of every subset; a sampler learns from the subsets that it prefers,
-    and of hundreds of words each is drawn too rarely to be told from filler. It takes features to speak for
-    themselves, as words do: what only counts together, such as the two factors of XOR, it cannot see.
+    A regression learns from every feature of every subset, whereas a sampler learns from the subsets that it
+    prefers. Among hundreds of words it draws each too rarely to distinguish it from filler. Features must
+    matter on their own, as words do: a regression cannot find features that matter only together, such as the
+    two factors of XOR.
 
-    Attributes
+    Parameters
     ----------
-    subsets : random subsets of each row. Only their differences count: what all of them have in common
-        cannot change the ranking
+    subsets : int
+        Random subsets per row. Only the differences between their values count: a common constant cannot
+        change the ranking.
 
-    >>> import l2x
-    >>> l2x.learning.recipes_of(l2x.Words).ours.sampler
+    Examples
+    --------
+    >>> from l2x import Words
+    >>> from l2x.learning import recipes_of
+    >>> recipes_of(Words).ours.sampler
     Evidence(subsets=4)
     """
 
@@ -263,11 +327,13 @@ class Evidence(Sampler):
     adds_evidence: ClassVar[bool] = True
 
     def subsets_of(self, d: int) -> int:
+        """Return the number of subsets per row; see `Sampler.subsets_of`."""
         return self.subsets
 
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
+        """Return the fit of the regression; see `Sampler.objective`."""
         never = scores <= NEVER
         noise = torch.rand(
             self.subsets, *scores.shape, generator=generator, device=scores.device
@@ -278,27 +344,33 @@ class Evidence(Sampler):
 
 @dataclass(frozen=True)
 class ExactSum(Sampler):
-    """For k = 1 the expectation itself, Σ_i softmax(scores)_i log q(y | x_i): nothing is drawn.
+    """The exact expectation for k = 1, Σ_i softmax(scores)_i log q(y | x_i): nothing is drawn.
 
-    It asks the value about every feature of a row, d times: for few features, such as sentences.
+    Each step evaluates the objective d times per row, so d should be small, as for sentences.
 
-    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
-    >>> sampler = ExactSum()
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> sampler.objective(scores, 1, lambda masks: masks[..., 0], generator).shape
-    torch.Size([])
+    Parameters
+    ----------
+    explore : tuple of two floats
+        As in `PlackettLuce`.
+
+    Examples
+    --------
+    >>> ExactSum().subsets_of(d=12)
+    12
     """
 
     explore: tuple[float, float] = (0.03, 0.001)
 
     def subsets_of(self, d: int) -> int:
+        """Return d, for every feature alone."""
         return d
 
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
+        """Return the expectation; see `Sampler.objective`. Raise an InputError unless k is 1."""
         if k != 1:
-            raise InputError(f"ExactSum is for k = 1, and k is {k}; use PlackettLuce().")
+            raise InputError(f"ExactSum is for k = 1, but k = {k}; use PlackettLuce().")
         batch, d = scores.shape
         masks = torch.eye(d, device=scores.device)[:, None].expand(d, batch, d)
         expected = (torch.softmax(scores, dim=-1).T * log_value(masks)).sum(dim=0)
@@ -307,23 +379,33 @@ class ExactSum(Sampler):
 
 @dataclass(frozen=True)
 class Reinforce(Sampler):
-    """The score function as Williams (1992) has it: k draws with replacement, duplicates dropped, and
-    the batch mean as the baseline. Here because section 3.2 names it as the alternative.
+    """The score function of Williams (1992), which section 3.2 mentions as an alternative.
 
-    >>> scores = torch.tensor([[2.0, 0.0, 1.0]])
-    >>> sampler = Reinforce(samples=2)
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> sampler.objective(scores, 2, lambda masks: masks[..., 0], generator).shape
-    torch.Size([])
+    It draws k features with replacement, drops duplicates, and uses the batch mean as the baseline.
+
+    Parameters
+    ----------
+    samples : int
+        Subsets drawn per row.
+
+    Examples
+    --------
+    >>> masks, log_p = Reinforce(samples=2).draw(torch.zeros(1, 3), 1, torch.Generator())
+    >>> masks.shape, log_p.shape
+    (torch.Size([2, 1, 3]), torch.Size([2, 1]))
     """
 
     samples: int = 1
 
     def subsets_of(self, d: int) -> int:
+        """Return the number of samples per row; see `Sampler.subsets_of`."""
         return self.samples
 
     def draw(self, scores: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Masks (samples, batch, d) of k independent picks, and the log probability of the picks."""
+        """Draw masks (samples, batch, d) from scores, k picks with replacement, and a generator.
+
+        Return the masks and their log probability, (samples, batch).
+        """
         log_p = torch.log_softmax(scores, dim=-1)
         noise = gumbel((self.samples, k, *scores.shape), scores, generator)
         picks = (log_p + noise).argmax(dim=-1).movedim(1, -1)  # (samples, batch, k)
@@ -332,48 +414,158 @@ class Reinforce(Sampler):
     def objective(
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
+        """Return the score-function surrogate loss, negated; see `Sampler.objective`."""
         masks, log_p = self.draw(scores, k, generator)
         values = log_value(masks)
         reward = values.detach()
         return ((reward - reward.mean()) * log_p).mean() + values.mean()
 
 
-def _shrinking(k: int, d: int, progress: float) -> int:
-    """The size of subsets, after the regression: k in the end."""
-    start = min(d, max(AT_FIRST, 2 * k))
+def _annealed_size(k: int, d: int, progress: float) -> int:
+    """Return the subset size after the regression: it falls linearly to k."""
+    start = min(d, max(START_SIZE, 2 * k))
     return k + round((start - k) * min(1.0, max(0.0, 2 - progress / BEGINNING)))
 
 
 def _differences(values: Tensor) -> Tensor:
-    """Of the subsets of a row, (m, batch): what all of them have in common cannot change the ranking."""
+    """Subtract the mean over the subsets of each row, (m, batch): a constant cannot change the ranking."""
     return values - values.mean(dim=0)
 
 
-def _fit(scores: Tensor, masks: Tensor, found: Tensor) -> Tensor:
-    """How well the scores of subsets, (m, batch, d), add up to what was found of them: less the squared error
-    as a share of the variance, so that the learning rate means the same everywhere."""
+def _fit(scores: Tensor, masks: Tensor, differences: Tensor) -> Tensor:
+    """Return minus the squared error of the summed scores of subsets (m, batch, d).
+
+    It is a share of the variance, so that the learning rate means the same for every problem.
+    """
     explained = (scores.masked_fill(scores <= NEVER, 0.0) * masks).sum(dim=-1)  # (m, batch)
-    errors = found - explained + explained.mean(dim=0)
-    return -errors.square().mean() / found.square().mean().clamp_min(1e-6)
+    errors = differences - explained + explained.mean(dim=0)
+    return -errors.square().mean() / differences.square().mean().clamp_min(1e-6)
 
 
 def _exploration(scores: Tensor, weights: tuple[float, float], progress: float) -> Tensor:
-    """-KL(uniform || softmax(scores)), up to a constant, its weight going from the first to the second;
-    uniform over what may be selected."""
+    """Return -KL(uniform || softmax(scores)) up to a constant, weighted from the first to the second weight.
+
+    Uniform means uniform over the selectable features.
+    """
     start, end = weights
     weight = start ** (1 - progress) * end**progress if start > 0 else 0.0
     logs, never = torch.log_softmax(scores, dim=-1), scores <= NEVER
     return weight * (logs[~never].mean() if never.any() else logs.mean())
 
 
-def _against_the_others(values: Tensor) -> Tensor:
-    """Each sample's value less the mean of the row's other samples, (samples, batch)."""
+def _leave_one_out(values: Tensor) -> Tensor:
+    """Subtract the mean of the row's other samples from each value, (samples, batch)."""
     m = len(values)
     return values - values.mean() if m == 1 else _differences(values) * (m / (m - 1))
 
 
 def _standardise(advantage: Tensor, weight: float = 1.0) -> None:
-    """Divide by the root mean square, in place; one scale for all rows, so that rows with small advantages
-    are not amplified (measured: per-row scales lose the weak features)."""
+    """Divide by the root mean square, in place.
+
+    All rows share one scale, so that small advantages are not amplified (measured: with a scale per row, weak
+    features are lost).
+    """
     if advantage.numel():
         advantage.mul_(weight / (advantage.square().mean().sqrt() + 1e-6))
+
+
+def gumbel(shape: torch.Size | tuple[int, ...], like: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw Gumbel noise G = -log(-log u), u ~ Uniform(0, 1), section 3.2.
+
+    -log u is drawn directly, as an Exponential(1), unless there are more than FEW features: the formula is
+    four times faster and has coarser tails.
+    """
+    exponential = torch.empty(shape, dtype=like.dtype, device=like.device)
+    if shape[-1] > FEW:
+        exponential.uniform_(generator=generator).log_().neg_()
+    else:
+        exponential.exponential_(generator=generator)
+    # clamp: -log(0) if the draw underflows
+    return -exponential.clamp_min_(torch.finfo(like.dtype).tiny).log_()
+
+
+def top_k(scores: Tensor, k: int) -> Tensor:
+    """Return the indices of the k largest scores, best first; ties go to the lower index."""
+    rows = scores.detach().flatten(end_dim=-2).cpu().numpy()
+    return torch.from_numpy(best(rows, k)).reshape(*scores.shape[:-1], k).to(scores.device)
+
+
+def k_hot(indices: Tensor, d: int) -> Tensor:
+    """Turn indices (..., k) into masks (..., d) of zeros and ones."""
+    return torch.zeros(*indices.shape[:-1], d, device=indices.device).scatter_(-1, indices, 1.0)
+
+
+def first_ranks(scores: Tensor, k: int, samples: int, generator: torch.Generator) -> Tensor:
+    """Draw the first k ranks of Plackett-Luce rankings, (samples, batch, k), one pick after the other.
+
+    Each pick is the feature whose share of the remaining probability mass contains a uniform number. Adding
+    noise to all d scores gives the same distribution but takes ten times as long for thousands of features.
+    Rows whose mass is almost used up before the last pick lack precision; they are drawn with noise.
+    """
+    mass = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+    ends = mass.cumsum(dim=-1, dtype=torch.float64)  # (batch, d)
+    total = ends[:, -1:]
+    drawn = torch.rand(len(scores), samples, k, generator=generator, device=scores.device, dtype=total.dtype)
+    picks = torch.empty(len(scores), samples, 0, dtype=torch.long, device=scores.device)
+    left = total.expand(-1, samples)
+    exact = torch.ones(len(scores), dtype=torch.bool, device=scores.device)
+    for j in range(k):
+        exact &= (left > PRECISION * total).all(dim=-1)
+        place = drawn[..., j] * left
+        for taken in picks.sort(dim=-1).values.unbind(dim=-1):  # skip the mass of earlier picks
+            share = mass.gather(-1, taken)
+            place = place + share * (place >= ends.gather(-1, taken) - share)
+        pick = torch.searchsorted(ends, place, right=True).clamp_(max=scores.shape[-1] - 1)
+        exact &= (pick[..., None] != picks).all(dim=-1).all(dim=-1)
+        left = left - mass.gather(-1, pick)
+        picks = torch.cat([picks, pick[..., None]], dim=-1)
+    order = picks.movedim(1, 0)
+    if not exact.all():
+        rest = scores[~exact]
+        order[:, ~exact] = (rest + gumbel((samples, *rest.shape), rest, generator)).topk(k).indices
+    return order
+
+
+def log_probability(scores: Tensor, order: Tensor, chosen: Tensor) -> Tensor:
+    """Return the Plackett-Luce log probability of the chosen first ranks: a softmax per pick.
+
+    Parameters
+    ----------
+    scores : (batch, d) tensor
+    order : (samples, batch, ranks) tensor
+        A ranking, or its first ranks.
+    chosen : (samples, batch, ranks) tensor
+        One for the ranks that count, else zero.
+
+    Returns
+    -------
+    (samples, batch) tensor
+    """
+    ordered = scores_at(scores, order)
+    ranks = order.shape[-1]
+    after = [] if ranks == scores.shape[-1] else [_log_rest(scores, order)[..., None]]
+    # Σ exp over the ranks j .. d, as a running sum from the end: stable however peaked the scores are.
+    left = torch.logcumsumexp(torch.cat([ordered, *after], dim=-1).flip(-1), dim=-1).flip(-1)[..., :ranks]
+    # Unselectable features come last, and their order carries no information about the scores.
+    return ((ordered - left) * chosen * (ordered > NEVER)).sum(-1)
+
+
+def _log_rest(scores: Tensor, order: Tensor) -> Tensor:
+    """Return log Σ exp(scores) over the features that are not in `order`, (samples, batch).
+
+    It is the difference of two sums, of which only the first has d terms, shared by all samples. The
+    difference is computed in float64 and bounded below by its precision: less likely features are never
+    drawn.
+    """
+    top = scores.detach().amax(dim=-1, keepdim=True)
+    mass = (scores - top).double().exp()
+    everything = mass.sum(dim=-1)
+    rest = everything - scores_at(mass, order).sum(dim=-1)
+    return rest.maximum(PRECISION * everything.detach()).log().to(scores.dtype) + top[:, 0]
+
+
+def scores_at(scores: Tensor, indices: Tensor) -> Tensor:
+    """Gather scores (batch, d) at indices (samples, batch, ranks), so that gradients are summed once."""
+    samples, batch, ranks = indices.shape
+    gathered = scores.gather(-1, indices.movedim(0, 1).reshape(batch, samples * ranks))
+    return gathered.view(batch, samples, ranks).movedim(1, 0)

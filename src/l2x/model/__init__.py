@@ -1,18 +1,20 @@
 """The model being explained, and everything about querying it."""
 
-from l2x.model import _endpoint
 from l2x.model._black_box import SUM_TOLERANCE, BlackBox, Task, as_black_box, evaluating, numbers_of
-from l2x.model._budget import (
+from l2x.model._endpoint import Endpoint
+from l2x.model._querying import (
     Memory,
+    Part,
     announce,
     check_enough,
     checked_queries,
     default_queries,
+    query,
+    query_parts,
     rows_within,
+    view_parts,
     without_reserve,
 )
-from l2x.model._endpoint import Endpoint
-from l2x.model._querying import Part, ask_about, query, view_parts
 
 __all__ = [
     "SUM_TOLERANCE",
@@ -21,16 +23,15 @@ __all__ = [
     "Memory",
     "Part",
     "Task",
-    "_endpoint",
     "announce",
     "as_black_box",
-    "ask_about",
     "check_enough",
     "checked_queries",
     "default_queries",
     "evaluating",
     "numbers_of",
     "query",
+    "query_parts",
     "rows_within",
     "view_parts",
     "without_reserve",

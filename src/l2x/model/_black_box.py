@@ -1,4 +1,4 @@
-"""The model to be explained: anything that predicts, behind one verb: inputs in, P_m(y|x) out."""
+"""The model to be explained: anything that predicts, as one function from inputs to P_m(y|x)."""
 
 from __future__ import annotations
 
@@ -21,27 +21,39 @@ from l2x.model._endpoint import Endpoint
 
 Task = Literal["classification", "regression"]
 
-# Rows may miss a sum of one by rounding: float32 softmax over 1,000 classes is off by about 1e-5.
+# Probabilities may not sum to one because of rounding: a float32 softmax of 1,000 classes is off by 1e-5.
 SUM_TOLERANCE = 1e-3
 
 
 @dataclass(eq=False, repr=False)
 class BlackBox:
-    """A model that counts what it is asked and checks what it answers.
+    """A model that counts its queries and checks its predictions.
 
     Parameters
     ----------
     predict : callable, inputs -> array
-        For classification `(n, c)` probabilities, or `(n,)` probabilities of the second of two classes;
-        for regression `(n,)` or `(n, m)` means.
+        For classification, it returns `(n, c)` probabilities, or `(n,)` probabilities of the second of two
+        classes; for regression, `(n,)` or `(n, m)` predicted values.
     task : "classification", "regression" or None
         None decides on the first prediction: several columns are class probabilities, one is a value.
         Logits are always a classification.
     logits : bool
-        The predictions are logits; apply a softmax (a sigmoid where there is one column).
-    columns : names of the columns that the model was fitted on, where it knows them
-    in_flight : how many batches it may be asked about at a time, by as many threads
-    most_rows : of one batch; None for no limit
+        Whether the predictions are logits, to which a softmax (a sigmoid for one column) is applied.
+    classes : sequence, optional
+        The names of the classes.
+    columns : sequence of str, optional
+        The names of the columns that the model was fitted on.
+    name : str
+        The model's name in messages.
+    in_flight : int
+        How many batches may be queried at a time, by as many threads.
+    most_rows : int, optional
+        The most rows of one batch; None for no limit.
+
+    Attributes
+    ----------
+    calls, rows : int
+        How many batches and rows the model was queried for.
     """
 
     predict: Callable[[Any], Any]
@@ -60,17 +72,19 @@ class BlackBox:
         if self.task not in (None, *get_args(Task)):
             raise InputError(f"task is {self.task!r}; choose 'classification', 'regression' or None.")
         if self.logits and self.task == "regression":
-            raise InputError("task='regression' and logits=True exclude each other: logits are of classes.")
+            raise InputError(
+                "task='regression' and logits=True exclude each other: logits belong to classes."
+            )
         self.task = "classification" if self.logits else self.task
         self.classes = None if self.classes is None else np.asarray(self.classes)
         self.columns = None if self.columns is None else [str(column) for column in self.columns]
 
     def __call__(self, X: Any) -> Array:
-        """P_m(y|x) of each row: (n, c) class probabilities, or (n, m) means."""
+        """Return P_m(y|x) for each row: (n, c) class probabilities, or (n, m) predicted values."""
         return self.accept(self.request(X), len(X))
 
     def request(self, X: Any) -> Array:
-        """What the model says, unchecked and uncounted: any thread or process may ask."""
+        """Return the model's output for X, unchecked and uncounted; any thread or process may call this."""
         try:
             return numbers_of(self.predict(X))
         except BlackBoxError:
@@ -83,22 +97,22 @@ class BlackBox:
             raise BlackBoxError(message) from error
 
     def interrupt(self) -> None:
-        """Requests that wait to be tried again give up: nobody waits for their answers any more."""
+        """Make requests give up that wait to be tried again, after an interruption."""
         if isinstance(self.predict, Endpoint):
             self.predict.interrupt()
 
     def accept(self, output: Array, n: int) -> Array:
-        """What it said about n rows, checked and counted."""
-        answer = self._checked(output, n)
+        """Return the output of `request` for n rows, checked and counted."""
+        predictions = self._checked(output, n)
         self.calls += 1
         self.rows += n
-        return answer
+        return predictions
 
     def _checked(self, output: Array, n: int) -> Array:
         if output.ndim not in (1, 2) or len(output) != n:
             raise BlackBoxError(
-                f"{self.name} was asked about {n} rows and returned an array of shape {output.shape}; "
-                f"expected ({n}, classes) probabilities or ({n},) means."
+                f"{self.name} was queried for {n} rows and returned an array of shape {output.shape}; "
+                f"expected ({n}, classes) probabilities or ({n},) values."
             )
         if not np.isfinite(output).all():
             row = int(np.flatnonzero(~np.isfinite(output.reshape(n, -1)).all(axis=1))[0])
@@ -114,7 +128,7 @@ class BlackBox:
             output = softmax(output, axis=1) if output.shape[1] > 1 else expit(output)
         if output.ndim == 1 or output.shape[1] == 1:
             one = output.reshape(n)
-            # The probability of the second of two classes; or, from a model that knows one class, of that.
+            # The probability of the second of two classes, or of the only class that the model knows.
             only = self.classes is not None and len(self.classes) == 1
             output = np.stack([one, 1 - one] if only else [1 - one, one], axis=1)
         self._check_probabilities(output)
@@ -130,12 +144,12 @@ class BlackBox:
         if (np.abs(sums - 1) <= SUM_TOLERANCE).all():
             hint = (
                 "they sum to one, but some are negative: clip and normalise them, or pass "
-                "l2x.as_black_box(model, task='regression') if these are means"
+                "l2x.as_black_box(model, task='regression') if they are values"
             )
         elif (p < 0).any() or (p > 1).any():
             hint = "these look like logits: pass l2x.as_black_box(model, logits=True)"
         else:
-            hint = "normalise them, or pass l2x.as_black_box(model, task='regression') if these are means"
+            hint = "normalise them, or pass l2x.as_black_box(model, task='regression') if they are values"
         raise BlackBoxError(
             f"{self.name} returned {shown} (sum {sums[row]:.4g}) for row {row}, "
             f"which is not a probability distribution; {hint}."
@@ -143,25 +157,29 @@ class BlackBox:
 
 
 def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) -> BlackBox:
-    """Wrap anything that predicts: a callable, a scikit-learn style estimator, a torch module,
-    a LightGBM or XGBoost booster, an `.onnx` file, the address of a model (`https://...`, see `Endpoint`).
+    """Wrap anything that predicts as one function from inputs to P_m(y|x).
 
     Parameters
     ----------
-    model : the object that predicts
-    task : "classification" or "regression"; default: as the model declares, or decided on its first
-        prediction, where several columns are class probabilities and one column is a value
-    logits : whether its outputs are logits, as those of many torch modules are
+    model : object
+        A callable, a scikit-learn style estimator, a torch module, a LightGBM or XGBoost booster, the path of
+        an `.onnx` file, or the address of a model (`https://...`, see `Endpoint`).
+    task : "classification", "regression" or None
+        None takes what the model declares, or decides on its first prediction: several columns are class
+        probabilities, one column is a value.
+    logits : bool
+        Whether the outputs are logits, as those of many torch modules.
 
     Returns
     -------
-    A `BlackBox`: inputs in, probabilities (n, classes) or means (n, outputs) out; it counts the `rows` it was
-    asked about.
+    BlackBox
+        A function from inputs to probabilities (n, classes) or predicted values (n, outputs), which counts
+        its queries in `rows`.
 
     Raises
     ------
     InputError
-        If it is nothing that predicts, or if it cannot have this `task` or `logits`.
+        If the object does not predict, or cannot have this `task` or `logits`.
 
     >>> black_box = as_black_box(lambda X: np.full((len(X), 2), 0.5))
     >>> black_box(np.zeros((3, 4))).shape, black_box.rows
@@ -169,20 +187,29 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     """
     if isinstance(model, BlackBox):
         return _unchanged(model, task, logits)
+    if isinstance(model, str | Path | Endpoint):
+        return _by_address(model, task, logits)
+    return _by_object(model, task, logits)
+
+
+def _by_address(model: str | Path | Endpoint, task: Task | None, logits: bool) -> BlackBox:
+    """Wrap an endpoint, its address, or the path of an .onnx file."""
     if isinstance(model, str) and "://" in model:
         model = Endpoint(model)
     if isinstance(model, Endpoint):
         limits = {"in_flight": model.in_flight, "most_rows": model.rows_per_request}
         return BlackBox(model, task=task, logits=logits, name=model.name, **limits)
-    if isinstance(model, str | Path):
-        return BlackBox(_onnx_predictor(Path(model)), task=task, logits=logits, name=str(model))
+    return BlackBox(_onnx_predictor(Path(model)), task=task, logits=logits, name=str(model))
+
+
+def _by_object(model: Any, task: Task | None, logits: bool) -> BlackBox:
+    """Wrap an object that predicts."""
     if isinstance(model, type):
         raise InputError(
-            f"{model.__name__} is a class, not a model that was fitted: pass an instance, such as "
+            f"{model.__name__} is a class, not a fitted model: pass an instance, such as "
             f"{model.__name__}(...).fit(X, y)."
         )
-    kind = type(model).__module__.partition(".")[0]
-    name = type(model).__name__
+    kind, name = type(model).__module__.partition(".")[0], type(model).__name__
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return BlackBox(_torch_predictor(model), task=task, logits=logits, name=name)
@@ -202,8 +229,8 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
         columns = _column_names(owner)
         return BlackBox(predict, task=task, logits=logits, classes=classes, columns=columns, name=name)
     raise InputError(
-        f"Cannot ask a {name} for predictions: pass a callable, an estimator with predict_proba or predict, "
-        "a torch module, a LightGBM or XGBoost booster, the path of an .onnx file, or https://..."
+        f"Cannot query a {name} for predictions: pass a callable, an estimator with predict_proba or "
+        "predict, a torch module, a LightGBM or XGBoost booster, the path of an .onnx file, or https://..."
     )
 
 
@@ -212,8 +239,8 @@ def _unchanged(black_box: BlackBox, task: Task | None, logits: bool) -> BlackBox
     if task not in (None, black_box.task) or (logits and not black_box.logits):
         given = f"task={task!r}" if task is not None else "logits=True"
         raise InputError(
-            f"{black_box.name} is a black box already, with task={black_box.task!r} and "
-            f"logits={black_box.logits}: pass {given} where it is made."
+            f"{black_box.name} is already a black box, with task={black_box.task!r} and "
+            f"logits={black_box.logits}: pass {given} when you create it."
         )
     return black_box
 
@@ -230,8 +257,8 @@ def _with_probabilities(model: Any, logits: bool) -> BlackBox:
 def _check_no_logits(name: str, logits: bool) -> None:
     if logits:
         raise InputError(
-            f"{name} returns probabilities: leave logits=True out. If these are logits all the same, pass a "
-            "function that returns them."
+            f"{name} returns probabilities: leave logits=True out. If they are logits, pass a function that "
+            "returns them."
         )
 
 
@@ -278,7 +305,7 @@ def _may_classify(model: Any) -> bool:
 
 
 def numbers_of(output: Any, name: str = "The model") -> Array:
-    """What a model returned, or what is brought in its place by this name, as an array of numbers."""
+    """Return a model's output, or predictions with this name, as an array of numbers."""
     output = tensor_to_array(output)
     try:
         return np.asarray(output, dtype=np.float64)
@@ -287,7 +314,7 @@ def numbers_of(output: Any, name: str = "The model") -> Array:
 
 
 def _shown(output: Any) -> str:
-    """What a model returned in place of numbers, and what to do."""
+    """Return a text for an output that is not numeric, with advice."""
     try:
         first = np.asarray(output, dtype=object).ravel()[0]
     except (IndexError, TypeError, ValueError):
@@ -309,12 +336,12 @@ def _as_fitted(estimator: Any, predict: Callable[[Any], Any]) -> Callable[[Any],
     return partial(_predict_array, predict, hasattr(estimator, "n_features_in_"))
 
 
-# Functions of the module, and not of the one above: explainers of such estimators can be pickled.
+# These are functions of the module, not closures, so that explainers of such estimators can be pickled.
 
 
 def _predict_array(predict: Callable[[Any], Any], columns: bool, X: Any) -> Any:
-    known = columns and hasattr(X, "columns")
-    return predict(X.to_numpy() if known and hasattr(X, "to_numpy") else X)
+    is_frame = columns and hasattr(X, "columns") and hasattr(X, "to_numpy")
+    return predict(X.to_numpy() if is_frame else X)
 
 
 def _predict_categories(predict: Callable[[Any], Any], X: Any) -> Any:
@@ -322,7 +349,7 @@ def _predict_categories(predict: Callable[[Any], Any], X: Any) -> Any:
 
 
 def _with_categories(X: Any) -> Any:
-    """LightGBM takes text only as a pandas category, which a table read from a file need not be."""
+    """Return a frame with texts as categories, the only texts that LightGBM reads."""
     if not hasattr(X, "iloc"):
         return X
     text = X.select_dtypes(include=["object", "string"]).columns
@@ -330,7 +357,7 @@ def _with_categories(X: Any) -> Any:
 
 
 def _column_names(model: Any) -> Any:
-    """The names that scikit-learn's estimators, and CatBoost's, remember; None if there are none."""
+    """Return the column names that estimators of scikit-learn and CatBoost store; None if there are none."""
     return getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))
 
 
@@ -352,21 +379,21 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
 
 @dataclass
 class _Mode:
-    """The mode that a part of a torch module had before `evaluating`, and how many callers evaluate it."""
+    """The mode that a part of a torch module had before `evaluating`, and its number of callers."""
 
     part: Any
     training: bool
     users: int = 0
 
 
-# The parts that some thread evaluates at the moment, by id: modules may share parts.
+# The parts that a thread evaluates at the moment, by id: modules may share parts.
 _modes: dict[int, _Mode] = {}
 _modes_lock = threading.Lock()
 
 
 @contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """Keep a torch module in evaluation mode; then give every part its own mode back, also if they differ.
+    """Keep a torch module in evaluation mode, then restore the mode of each of its parts.
 
     Several threads may evaluate one module, or modules that share parts: the first to enter saves the mode
     of a part, and the last to leave restores it.
@@ -414,15 +441,15 @@ def _booster(booster: Any, kind: str, task: Task | None, logits: bool) -> BlackB
     if classifies and not raw:
         _check_no_logits(f"A {name} with the objective '{objective}'", logits)
     logits = logits or (raw and task != "regression")
-    found: Task = "classification" if classifies or logits else "regression"
-    return BlackBox(predict, task=task or found, logits=logits, columns=columns, name=name)
+    default: Task = "classification" if classifies or logits else "regression"
+    return BlackBox(predict, task=task or default, logits=logits, columns=columns, name=name)
 
 
 def _lightgbm_objective(booster: Any) -> str:
-    """Return LightGBM's own name for the objective of a booster; "" if that is a function.
+    """Return LightGBM's name for the objective of a booster; "" if it is a function.
 
-    `booster.params` may have an alias, such as "softmax". A model's text begins with the name; one iteration
-    of it is enough, and takes a fraction of the time of a JSON dump.
+    `booster.params` may have an alias, such as "softmax". The text of one iteration of
+    the model begins with the name.
     """
     head, _, _ = booster.model_to_string(num_iteration=1).partition("\nfeature_names=")
     return str(head.partition("\nobjective=")[2].partition("\n")[0])
@@ -430,7 +457,9 @@ def _lightgbm_objective(booster: Any) -> str:
 
 def _onnx_predictor(path: Path) -> Callable[[Any], Any]:
     if path.suffix != ".onnx":
-        raise InputError(f"'{path}' is not an .onnx file; pass the model object itself, or an .onnx path.")
+        raise InputError(
+            f"'{path}' is not an .onnx file; pass the model object, or the path of an .onnx file."
+        )
     if not path.exists():
         raise InputError(f"There is no file '{path}'.")
     onnxruntime = require("onnxruntime", extra="onnx")
@@ -441,10 +470,10 @@ def _onnx_predictor(path: Path) -> Callable[[Any], Any]:
     entry = session.get_inputs()[0].name
 
     def predict(X: Any) -> Any:
-        # Classifiers exported by skl2onnx answer (labels, probabilities): the last output is P_m(y|x).
-        answer = session.run(None, {entry: _numbers(X)})[-1]
-        if isinstance(answer, list) and answer and isinstance(answer[0], dict):
-            return np.array([[row[label] for label in sorted(row)] for row in answer])
-        return answer
+        # Classifiers exported by skl2onnx return (labels, probabilities): the last output is P_m(y|x).
+        output = session.run(None, {entry: _numbers(X)})[-1]
+        if isinstance(output, list) and output and isinstance(output[0], dict):
+            return np.array([[row[label] for label in sorted(row)] for row in output])
+        return output
 
     return predict

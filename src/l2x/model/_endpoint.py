@@ -1,14 +1,14 @@
 """A model behind an address: two small JSON protocols, retries, and several requests at a time.
 
-    POST https://host/v1/models/churn/predict       what `l2x serve --model` speaks, and any other address
+    POST https://host/v1/models/churn/predict       the protocol of `l2x serve --model`, and the default
         {"rows": [{"age": 41, "city": "Oslo"}, ...]}    objects by column, lists, or texts as strings
-        {"answers": [[0.2, 0.8], ...]}                  class probabilities, or one number per row
+        {"predictions": [[0.2, 0.8], ...]}              class probabilities, or one number per row
 
     POST https://host/v2/models/churn/infer         KServe's Open Inference Protocol, version 2
         {"inputs": [{"name": "age", "shape": [2], "datatype": "FP64", "data": [41, 27]}, ...]}
         {"outputs": [{"name": "...", "shape": [2, 2], "datatype": "FP64", "data": [0.2, 0.8, ...]}]}
 
-Missing cells are null. A table has one input per column in version 2; arrays and texts have a single one.
+Missing cells are null. In version 2, a table has one input per column; arrays and texts have one input.
 """
 
 from __future__ import annotations
@@ -31,33 +31,40 @@ import pandas as pd
 from l2x._base.arrays import Array, tensor_to_array
 from l2x.errors import BlackBoxError, InputError, require
 
-# Statuses that a later attempt may not have: too slow, too many, and a server or gateway in trouble.
+# Statuses after which another attempt may succeed: timeouts, too many requests, and server errors.
 TRANSIENT = (408, 429, 500, 502, 503, 504)
-# Seconds between attempts grow from about the first to the second; at random, so that clients do not return
-# all at once.
+# The waiting time between attempts, in seconds, grows from the first to the second number. It is random, so
+# that clients do not return all at once.
 FIRST_WAIT, LONGEST_WAIT = 0.25, 60.0
-# Characters of a refusal that an error repeats.
+# Characters of a server's reply that an error repeats.
 SHOWN = 200
 
 
 @dataclass(eq=False, repr=False)
 class Endpoint:
-    """A model that answers over HTTP, for `Explainer(Endpoint(...))`, `l2x.label` and `as_black_box`.
+    """A model that predicts over HTTP, for `Explainer(Endpoint(...))`, `l2x.label` and `as_black_box`.
 
     Parameters
     ----------
-    url : the model's address: https://host/v1/models/NAME, https://host/v2/models/NAME, or any other address
-        that takes `{"rows": ...}`. A user and a password, https://user:password@host, are sent as basic
-        authentication. Neither the password nor a query is shown in `name`, in the repr or in errors, but
-        the HTTP client logs the query: keep keys in the variable `token_variable`
-    in_flight : requests at a time
-    rows_per_request : at most; servers refuse requests that are too long
-    requests_per_second : at most; None for no limit
-    timeout : seconds for one attempt
-    attempts : for one request, if the server is busy, in trouble, or the connection breaks; Retry-After is
-        obeyed
-    token_variable : the environment variable whose value is sent as a bearer token, if it is set and the url
-        has no password. It is read with every request, and never kept or shown
+    url : str
+        The model's address: https://host/v1/models/NAME, https://host/v2/models/NAME, or any other address
+        that accepts `{"rows": ...}`. A user and a password, https://user:password@host, are sent as basic
+        authentication. Neither the password nor a query string is shown in `name`, in the repr or in errors,
+        but the HTTP client logs the query string: put keys into the variable `token_variable`.
+    in_flight : int
+        The number of requests at a time.
+    rows_per_request : int
+        The most rows of one request; servers refuse requests that are too long.
+    requests_per_second : float, optional
+        The most requests per second; None for no limit.
+    timeout : float
+        Seconds for one attempt.
+    attempts : int
+        The number of attempts for one request, if the server is busy or fails, or the connection breaks. The
+        header Retry-After is obeyed.
+    token_variable : str
+        The environment variable whose value is sent as a bearer token, if it is set and the url has no
+        password. It is read for every request, and never stored or shown.
 
     >>> Endpoint("https://ann:secret@models.example/v1/models/churn", in_flight=16).name
     'https://models.example/v1/models/churn'
@@ -77,7 +84,7 @@ class Endpoint:
         _check_url(self.url)
         if min(self.in_flight, self.rows_per_request, self.attempts) < 1 or self.timeout <= 0:
             raise InputError(
-                "in_flight, rows_per_request and attempts are at least 1, and timeout is above 0."
+                "in_flight, rows_per_request and attempts must be at least 1, and timeout above 0."
             )
         if self.requests_per_second is not None and self.requests_per_second <= 0:
             raise InputError(f"requests_per_second is {self.requests_per_second}; give a number above 0.")
@@ -85,7 +92,7 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """The address, without a password or a query that may hold one."""
+        """Return the address without a password or a query string."""
         parts = urlsplit(self.url)
         return urlunsplit((parts.scheme, _host(parts), parts.path, "", ""))
 
@@ -97,30 +104,29 @@ class Endpoint:
 
     @property
     def version_2(self) -> bool:
-        """Whether it speaks KServe's protocol."""
+        """Return whether the address uses KServe's protocol."""
         return "/v2/models/" in urlsplit(self.url).path
 
     def __call__(self, X: Any) -> Array:
-        """The answers about all rows of X, in one request."""
+        """Return the predictions for all rows of X, in one request."""
         body = _version_2(X) if self.version_2 else {"rows": _rows(X)}
-        content = json.dumps(body, allow_nan=False).encode()
-        reply = self._connection.post(content)
+        reply = self._connection.post(json.dumps(body, allow_nan=False).encode())
         try:
-            said = json.loads(reply)
-            answers = _outputs(said) if self.version_2 else said["answers"]
-            return np.asarray(answers, dtype=np.float64)
+            content = json.loads(reply)
+            predictions = _outputs(content) if self.version_2 else content["predictions"]
+            return np.asarray(predictions, dtype=np.float64)
         except (ValueError, TypeError, KeyError, IndexError) as error:
-            wanted = "outputs" if self.version_2 else "answers"
+            wanted = "outputs" if self.version_2 else "predictions"
             shown = self._connection.shown(reply.decode(errors="replace"))
             raise BlackBoxError(f"{self.name} replied without {wanted} of numbers: {shown}") from error
 
     def interrupt(self) -> None:
-        """Threads that wait for their turn, or to try again, give up; later requests are not concerned."""
+        """Make threads give up that wait for their turn or to try again; later requests are not affected."""
         before, self._connection = self._connection, _Connection(self)
         before.interrupted.set()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Connections do not travel to other processes."""
+        """Leave out the connection, which other processes cannot use."""
         return {name: value for name, value in vars(self).items() if name != "_connection"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -137,12 +143,13 @@ class _Connection:
         limits = self.httpx.Limits(max_connections=endpoint.in_flight)
         self.client = self.httpx.Client(timeout=endpoint.timeout, limits=limits)
         weakref.finalize(self, self.client.close)
-        # Apart from each other: the client logs the address, with a password if it has one.
+        # The client logs the address: keep the password apart from it.
         self.target, self.auth = _target(endpoint.url), _auth(endpoint.url)
         self.lock, self.next_at = threading.Lock(), 0.0
         self.interrupted = threading.Event()
 
     def post(self, content: bytes) -> bytes:
+        """Return the reply to a request, after retries; raise a BlackBoxError if all attempts fail."""
         tenacity = require("tenacity", extra="http")
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((_TransientError, self.httpx.TransportError)),
@@ -165,15 +172,15 @@ class _Connection:
     def _once(self, content: bytes) -> bytes:
         self._wait_for_my_turn()
         if self.interrupted.is_set():
-            raise BlackBoxError(f"{self.endpoint.name} was not asked: interrupted.")
+            raise BlackBoxError(f"{self.endpoint.name} was not queried: interrupted.")
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token := os.environ.get(self.endpoint.token_variable):
             headers["Authorization"] = f"Bearer {token}"
         reply = self.client.post(self.target, content=content, headers=headers, auth=self.auth)
         if reply.status_code == 200:
             return bytes(reply.content)
-        said = self.shown(reply.text)
-        message = f"{self.endpoint.name} answered {reply.status_code} {reply.reason_phrase}: {said}"
+        status = f"{reply.status_code} {reply.reason_phrase}"
+        message = f"{self.endpoint.name} returned {status}: {self.shown(reply.text)}"
         if reply.status_code in TRANSIENT:
             raise _TransientError(message, _seconds(reply.headers.get("Retry-After")))
         if reply.status_code in (401, 403):
@@ -199,7 +206,7 @@ class _Connection:
 
 
 class _TransientError(BlackBoxError):
-    """A refusal that may pass; after these `seconds`, if the server says so."""
+    """An error after which another attempt may succeed, in `seconds` if the server sent Retry-After."""
 
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
@@ -208,18 +215,18 @@ class _TransientError(BlackBoxError):
 
 @dataclass(frozen=True)
 class _Wait:
-    """As long as the server asks for, and otherwise longer each time."""
+    """A waiting time that grows with each attempt, plus the server's Retry-After."""
 
     growing: Any
 
     def __call__(self, state: Any) -> float:
         error = state.outcome.exception()
-        asked = error.seconds if isinstance(error, _TransientError) else None
-        return float(self.growing(state)) + (asked or 0.0)
+        after = error.seconds if isinstance(error, _TransientError) else None
+        return float(self.growing(state)) + (after or 0.0)
 
 
 def _seconds(after: str | None) -> float | None:
-    """Of a Retry-After: seconds, or a date."""
+    """Return the seconds of a Retry-After header, which has seconds or a date."""
     if after is None:
         return None
     try:
@@ -237,7 +244,7 @@ def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # which may repeat a password: the port of "https://ann:secret/@host" is "secret"
+    except ValueError:  # whose message may have a password: the port of "https://ann:secret/@host"
         good = False
     if not good:
         given = "The url" if set("@?") & set(url) else f"'{url}'"
@@ -261,7 +268,7 @@ def _auth(url: str) -> tuple[str, str] | None:
 
 
 def _target(url: str) -> str:
-    """Return the address that takes requests: a model's, with its protocol's verb, without a password."""
+    """Return the address for requests: with the verb of its protocol, without a password."""
     parts = urlsplit(url)
     path = parts.path.rstrip("/")
     for version, verb in (("/v1/models/", "predict"), ("/v2/models/", "infer")):
@@ -271,7 +278,7 @@ def _target(url: str) -> str:
 
 
 def _rows(X: Any) -> list[Any]:
-    """Rows as JSON has them: objects by column name, lists of numbers, or texts."""
+    """Return rows for JSON: objects by column name, lists of numbers, or texts."""
     columns = _columns(X)
     if columns is not None:
         names = list(columns)
@@ -280,6 +287,7 @@ def _rows(X: Any) -> list[Any]:
 
 
 def _version_2(X: Any) -> dict[str, Any]:
+    """Return the body of a request in KServe's protocol."""
     columns = _columns(X)
     if columns is not None:
         return {"inputs": [_tensor(name, cells) for name, cells in columns.items()]}
@@ -292,7 +300,7 @@ def _version_2(X: Any) -> dict[str, Any]:
 
 
 def _tensor(name: str, cells: list[Any]) -> dict[str, Any]:
-    """One column: its type is that of its cells that are there."""
+    """Return a column as a tensor of KServe's protocol; the cells that are not missing decide its type."""
     kinds = {type(cell) for cell in cells if cell is not None}
     datatype = "FP64"
     if kinds == {bool}:
@@ -304,7 +312,7 @@ def _tensor(name: str, cells: list[Any]) -> dict[str, Any]:
 
 
 def _columns(X: Any) -> dict[str, list[Any]] | None:
-    """The columns of a frame, by name, as plain Python with None where a cell is missing; None for others."""
+    """Return the columns of a frame, by name, as lists with None for missing cells; None for other inputs."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
@@ -312,7 +320,7 @@ def _columns(X: Any) -> dict[str, list[Any]] | None:
 
 
 def _plain(X: Any) -> list[Any]:
-    """Arrays and lists as nested lists; texts as they are."""
+    """Return arrays and lists as nested lists, and texts unchanged."""
     X = tensor_to_array(X)
     X = X.tolist() if isinstance(X, np.ndarray) else X
     return [_cell(row) if not isinstance(row, list | tuple | np.ndarray) else _plain(row) for row in X]
@@ -329,8 +337,8 @@ def _cell(cell: Any) -> Any:
     return cell if isinstance(cell, int | float) else str(cell)
 
 
-def _outputs(said: dict[str, Any]) -> Array:
-    """The answers of a version 2 reply: the output called probabilities, or the last one, in its shape."""
-    named = {output["name"]: output for output in said["outputs"]}
-    chosen = named.get("probabilities", said["outputs"][-1])
+def _outputs(content: dict[str, Any]) -> Array:
+    """Return the predictions in a version 2 reply: the output named "probabilities", or the last one."""
+    named = {output["name"]: output for output in content["outputs"]}
+    chosen = named.get("probabilities", content["outputs"][-1])
     return np.asarray(chosen["data"], dtype=np.float64).reshape(chosen["shape"])

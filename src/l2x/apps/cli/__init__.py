@@ -1,25 +1,30 @@
-"""The command line: parses, calls the library, prints. Heavy imports wait inside the commands."""
+"""The command line: parse options, call the library, print. Heavy imports wait until a command runs.
+
+This is the only module of l2x that imports `l2x_experiments`, the second package in the wheel.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from l2x._version import __version__
-from l2x.apps.cli import _data as data
-from l2x.apps.cli import _evaluate as evaluate
-from l2x.apps.cli import _explain as explain
-from l2x.apps.cli import _export as export
-from l2x.apps.cli import _fit as fit
-from l2x.apps.cli import _label as label
-from l2x.apps.cli import _reproduce as reproduce
-from l2x.apps.cli import _serve as serve
-from l2x.apps.cli import _study as study
-from l2x.apps.cli._terminal import Commands
+import l2x
+from l2x.apps.cli._arguments import Quiet
+from l2x.apps.cli._evaluate import evaluate
+from l2x.apps.cli._explain import explain, export
+from l2x.apps.cli._fit import fit, label
+from l2x.apps.cli._serve import serve
+from l2x.apps.cli._study import app as study
+from l2x.apps.cli._terminal import Commands, main
+from l2x_experiments.commands import app as reproduce
 
-EXPLAINING = "Explain a model"
-REPRODUCING = "Reproduce the paper"
+__all__ = ["app"]
+
+EXPLAIN_PANEL = "Explain a model"
+PAPER_PANEL = "Reproduce the paper"
 
 app = typer.Typer(
     cls=Commands,
@@ -28,41 +33,65 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     epilog=(
-        "Start with:  `l2x fit churn:model train.csv --drop churned --k 4 -o churn.l2x`\n\n"
-        "then:  `l2x explain churn.l2x new.csv -o why.csv`\n\n"
-        "and:  `l2x evaluate churn.l2x churn:model test.csv`"
+        "Fit an explainer:  `l2x fit churn:model train.csv --drop churned --k 4 -o churn.l2x`\n\n"
+        "Explain new rows:  `l2x explain churn.l2x new.csv -o why.csv`\n\n"
+        "Check the explanations:  `l2x evaluate churn.l2x churn:model test.csv`"
     ),
 )
+data = typer.Typer(no_args_is_help=True, help="Download the data sets of the paper's experiments.")
+
+# Load each data set and describe its content. The second split of a data set is read from the cache.
+CONTENTS: dict[str, Callable[..., str]] = {
+    "adult": lambda **fetch: f"{len(l2x.datasets.adult(**fetch)):,} people",
+    "glove": lambda **fetch: f"{len(l2x.datasets.glove(**fetch)[0]):,} word vectors",
+    "imdb": lambda **fetch: f"{len(l2x.datasets.imdb(**fetch)) + len(l2x.datasets.imdb('test')):,} reviews",
+    "mnist": lambda **fetch: (
+        f"{len(l2x.datasets.mnist(None, **fetch)) + len(l2x.datasets.mnist(None, split='test')):,} images"
+    ),
+}
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"l2x {__version__}")
-        raise typer.Exit
+def _check_name(name: str) -> str:
+    if name not in CONTENTS:
+        raise typer.BadParameter(f"there is no data set '{name}'; choose one of {', '.join(CONTENTS)}.")
+    return name
 
 
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", envvar="L2X_DEBUG", help="Show the traceback of an error.")
-    ] = False,
+@data.command()
+def fetch(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="|".join(CONTENTS), help="Which data set.", show_default=False, callback=_check_name
+        ),
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FOLDER",
+            help="Read the publisher's files from this folder instead of downloading them; they may be "
+            "compressed.",
+        ),
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Which k features decided a model's answer? Learn it once, then explain in real time.
+    """Download a data set, verify its checksums, and store it.
 
-    An explainer is a small network that is fitted to the answers of any model that predicts, and then
-    explains each row with one forward pass (Learning to Explain, ICML 2018).
+    It is stored in the folder `$L2X_DATA`, or in l2x/ of your cache folder.
+
+    Example:  `l2x data fetch imdb`
     """
+    from l2x.datasets import data_folder
+
+    content = CONTENTS[name](folder=folder, progress=not quiet)
+    if not quiet:
+        typer.echo(f"{name:<10}{data_folder() / name}: {content}, checksums verified")
 
 
-app.command(rich_help_panel=EXPLAINING)(label.label)
-app.command(rich_help_panel=EXPLAINING)(fit.fit)
-app.command(rich_help_panel=EXPLAINING)(explain.explain)
-app.command(rich_help_panel=EXPLAINING)(evaluate.evaluate)
-app.command(rich_help_panel=EXPLAINING)(export.export)
-app.command(rich_help_panel=EXPLAINING)(serve.serve)
-app.add_typer(study.app, name="study", rich_help_panel=EXPLAINING)
-app.add_typer(data.app, name="data", rich_help_panel=REPRODUCING)
-app.add_typer(reproduce.app, name="reproduce", rich_help_panel=REPRODUCING)
+app.callback()(main)
+for command in (label, fit, explain, evaluate, export, serve):
+    app.command(rich_help_panel=EXPLAIN_PANEL)(command)
+app.add_typer(study, name="study", rich_help_panel=EXPLAIN_PANEL)
+app.add_typer(data, name="data", rich_help_panel=PAPER_PANEL)
+app.add_typer(reproduce, name="reproduce", rich_help_panel=PAPER_PANEL)

@@ -1,195 +1,326 @@
-"""`l2x fit`: an explainer for a model, learned and saved."""
+"""`l2x label` and `l2x fit`: store a model's predictions, and fit an explainer to them."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from l2x.apps.cli._model import load_black_box
-from l2x.apps.cli._options import Column, Data, Drop, Model, Quiet, Seed
-from l2x.apps.cli._plan import training_plan
-from l2x.apps.cli._terminal import note_ignored
+from l2x.apps.cli._arguments import (
+    Address,
+    Column,
+    Data,
+    DataOrFolder,
+    Drop,
+    Engine,
+    EngineChoice,
+    Model,
+    Quiet,
+    Seed,
+    load_black_box,
+    training_plan,
+)
+from l2x.apps.cli._terminal import note_ignored, takes_options
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from l2x.explainer import Explainer
     from l2x.features import View
+    from l2x.model import BlackBox
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """The command line of `l2x label`."""
+
+    model: Model
+    data: DataOrFolder
+    output: Annotated[
+        Path,
+        Option(
+            "--output",
+            "-o",
+            metavar="PREDICTIONS",
+            help="A .parquet file for the predictions.",
+            show_default=False,
+        ),
+    ]
+    drop: Drop = None
+    column: Column = None
+    processes: Annotated[
+        int,
+        Option(
+            min=1, help="Query the model in this many processes, for models that hold the interpreter lock."
+        ),
+    ] = 1
+    in_flight: Annotated[
+        int | None, Option(min=1, help="Model service: concurrent requests.", show_default="8")
+    ] = None
+    rows_per_request: Annotated[
+        int | None, Option(min=1, help="Model service: maximum rows per request.", show_default="512")
+    ] = None
+    requests_per_second: Annotated[
+        float | None, Option(help="Model service: maximum request rate.", show_default="no limit")
+    ] = None
+    timeout: Annotated[
+        float | None, Option(help="Model service: seconds until an attempt is given up.", show_default="60")
+    ] = None
+    engine: EngineChoice = Engine.local
+    address: Address = None
+    quiet: Quiet = False
+
+
+@takes_options
+def label(options: LabelOptions) -> None:
+    """Query the model once for each row of DATA and store its predictions for `l2x fit --predictions`.
+
+    After an interruption, run the same command again: it resumes, and no row is queried twice. With
+    --engine ray it starts over.
+
+    Example:  `l2x label churn:model train.parquet --drop churned -o predictions.parquet`
+
+    A service:  `L2X_TOKEN=... l2x label https://models/v1/models/churn train.parquet -o predictions.parquet`
+    """
+    from l2x._base.atomic import check_writable
+    from l2x.files import check_predictions_path
+
+    check_predictions_path(options.output)
+    check_writable(options.output, inputs={"DATA": Path(options.data), "MODEL": Path(options.model)})
+    names = ("in_flight", "rows_per_request", "requests_per_second", "timeout")
+    black_box = load_black_box(options.model, **{name: getattr(options, name) for name in names})
+    started = time.perf_counter()
+    run = _label_with_ray if options.engine is Engine.ray else _label_here
+    stored, queried = run(black_box, options)
+    if not options.quiet:
+        typer.echo(f"saved      {options.output}: {stored:,} predictions of {black_box.name}")
+        typer.echo(f"queried    {queried:,} rows in {time.perf_counter() - started:.1f} s")
+
+
+def _label_here(black_box: BlackBox, options: LabelOptions) -> tuple[int, int]:
+    """Return how many predictions the file holds, and how many rows the model was queried for."""
+    from l2x.files import label_rows
+
+    stored = label_rows(
+        black_box, options.data, options.output,
+        drop=options.drop or [], column=options.column, processes=options.processes,
+        progress=not options.quiet,
+    )  # fmt: skip
+    return stored, black_box.rows
+
+
+def _label_with_ray(black_box: BlackBox, options: LabelOptions) -> tuple[int, int]:
+    """Do the same as `_label_here` on a cluster."""
+    from l2x.errors import InputError
+    from l2x.export import ray
+
+    if options.column is not None or options.processes > 1:
+        raise InputError("--engine ray takes neither --column nor --processes.")
+    rows = ray.read_parquet(options.data, address=options.address, progress=not options.quiet)
+    predictions = ray.label(rows, black_box, drop=options.drop or [])
+    stored = ray.write_predictions(predictions, options.output, black_box)
+    return stored, stored
 
 
 class FeaturesChoice(StrEnum):
+    """What one feature is."""
+
     columns = "columns"
     words = "words"
     sentences = "sentences"
 
 
-class ValueChoice(StrEnum):
+class ObjectiveChoice(StrEnum):
+    """How a subset of features is valued in training."""
+
     both = "both"
     surrogate = "surrogate"
     model = "model"
     joint = "joint"
 
 
-class AnswerChoice(StrEnum):
+class TargetChoice(StrEnum):
+    """What the selected features should preserve."""
+
     distribution = "distribution"
     klass = "class"
 
 
-K = Annotated[int, typer.Option("--k", help="How many features explain one row.", show_default=False)]
-Output = Annotated[
-    Path,
-    typer.Option("--output", "-o", metavar="FILE", help="Where to save the explainer.", show_default=False),
-]
-Features = Annotated[
-    FeaturesChoice,
-    typer.Option(help="What one feature is: a column of the table, or a word or sentence of a text."),
-]
-Value = Annotated[
-    ValueChoice | None,
-    typer.Option(
-        help="What a subset of columns is worth. `surrogate`: q(y|x_S) fitted on random subsets, so that the "
-        "selection is not trained to encode the answer; `model`: the model itself with the rest removed; "
-        "`both` (default): the mean of the two; `joint`: as in the paper.",
-        show_default=False,
-    ),
-]
-AnswerOption = Annotated[
-    AnswerChoice | None,
-    typer.Option(
-        help="What the selected features are to keep: all that the model says, or which class it names; by "
-        "default what suits the features.",
-        show_default=False,
-    ),
-]
-SeesAnswer = Annotated[
-    bool,
-    typer.Option(
-        "--sees-answer", help="Read the model's answer beside the input; `l2x explain` needs it too, then."
-    ),
-]
-Queries = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Query the model for at most this many masked rows beyond labelling; by default 1,048,576 rows "
-        "of a table or 65,536 texts, at most 16,384 for a remote model, and none with --responses.",
-    ),
-]
-Paper = Annotated[bool, typer.Option("--paper", help="Train as the paper's authors did.")]
-Rows = Annotated[int, typer.Option(min=2, help="Learn from at most this many rows of DATA, drawn at random.")]
-Validation = Annotated[float, typer.Option(help="Share of the rows held out to choose the best weights.")]
-Responses = Annotated[
-    Path | None,
-    typer.Option(
-        "--responses",
-        metavar="ANSWERS",
-        help="The model's answers about DATA, as `l2x label` wrote them: the model is not asked.",
-    ),
-]
-Journal = Annotated[
-    Path | None,
-    typer.Option(
-        "--journal",
-        metavar="ANSWERS",
-        help="Keep answers in this .parquet file as they come; those that are there are not asked again.",
-    ),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Train far less, for a first look.")]
+@dataclass(frozen=True)
+class FitOptions:
+    """The command line of `l2x fit`."""
+
+    model: Model
+    data: Data
+    k: Annotated[int, Option(help="Number of features to select per row.", show_default=False)]
+    output: Annotated[
+        Path,
+        Option("--output", "-o", metavar="FILE", help="Where to save the explainer.", show_default=False),
+    ]
+    drop: Drop = None
+    features: Annotated[
+        FeaturesChoice,
+        Option(help="What one feature is: a column of a table, or a word or a sentence of a text."),
+    ] = FeaturesChoice.columns
+    column: Column = None
+    objective: Annotated[
+        ObjectiveChoice | None,
+        Option(
+            help="How a subset of features is valued. `surrogate`: by a network that is fitted to predict "
+            "from random subsets, so that the selection has no incentive to leak the prediction; `model`: by "
+            "querying the model with the other features masked; `both`: by the mean of the two; `joint`: as "
+            "in the paper.",
+            show_default="both",
+        ),
+    ] = None
+    target: Annotated[
+        TargetChoice | None,
+        Option(
+            help="What to preserve: the full predicted distribution, or only the predicted class.",
+            show_default="class for texts, otherwise distribution",
+        ),
+    ] = None
+    uses_prediction: Annotated[
+        bool,
+        Option(
+            "--uses-prediction",
+            help="Fit a prediction-aware explainer: its input includes the model's prediction, which "
+            "`l2x explain` then needs as well.",
+        ),
+    ] = False
+    queries: Annotated[
+        int | None,
+        Option(
+            min=0,
+            help="Maximum number of masked rows to query the model for, in addition to the rows of DATA. "
+            "Default: 1,048,576 for tables, 65,536 for texts, 16,384 for a model service, 0 with "
+            "--predictions.",
+        ),
+    ] = None
+    paper: Annotated[bool, Option("--paper", help="Train as the paper's released code does.")] = False
+    rows: Annotated[int, Option(min=2, help="Fit on at most this many rows of DATA, sampled at random.")] = (
+        1_000_000
+    )
+    validation: Annotated[
+        float, Option(help="Share of the rows that is held out to choose the best weights.")
+    ] = 0.1
+    predictions: Annotated[
+        Path | None,
+        Option(
+            metavar="PREDICTIONS",
+            help="The model's predictions for DATA, as written by `l2x label`; the model is not queried.",
+        ),
+    ] = None
+    journal: Annotated[
+        Path | None,
+        Option(
+            metavar="PREDICTIONS",
+            help="Store predictions in this .parquet file as they arrive; rows that it already holds are not "
+            "queried again.",
+        ),
+    ] = None
+    seed: Seed = 0
+    quick: Annotated[bool, Option("--quick", help="Train for far fewer steps, for a first look.")] = False
+    quiet: Quiet = False
 
 
-def fit(
-    model: Model,
-    data: Data,
-    k: K,
-    output: Output,
-    drop: Drop = None,
-    features: Features = FeaturesChoice.columns,
-    column: Column = None,
-    value: Value = None,
-    answer: AnswerOption = None,
-    sees_answer: SeesAnswer = False,
-    queries: Queries = None,
-    paper: Paper = False,
-    rows: Rows = 1_000_000,
-    validation: Validation = 0.1,
-    responses: Responses = None,
-    journal: Journal = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    quiet: Quiet = False,
-) -> None:
-    """Learn which k columns decide the model's answers. No labels are needed: the model supplies them.
+@takes_options
+def fit(options: FitOptions) -> None:
+    """Fit an explainer: learn which k features decide the model's predictions. No labels are needed.
 
-    Columns of DATA that the model was not fitted on are ignored if the model knows the names of its columns;
-    otherwise exclude the target and ids with --drop.
+    If the model knows the names of its columns, all other columns of DATA are ignored. Otherwise use --drop
+    to exclude ids and the label.
 
     Example:  `l2x fit churn:model train.parquet --drop churned --drop id --k 4 -o churn.l2x`
 
-    A slow model:  `l2x label churn:model train.parquet -o answers.parquet`, then `--responses` with that
+    A slow model:  `l2x label churn:model train.parquet -o predictions.parquet`, then
+    `l2x fit ... --predictions predictions.parquet`
 
     Texts:  `l2x fit reviews:model train.csv --features words --column text --k 10 -o reviews.l2x`
     """
+    _check_usage(options)
+    black_box, frame, predictions = _training_rows(options)
+    explainer = _unfitted(black_box, options)
+    explainer.fit(frame, validation=options.validation, predictions=predictions, journal=options.journal)
+    explainer.save(options.output)
+    if not options.quiet:
+        _print_summary(explainer, black_box.name, options)
+
+
+def _check_usage(options: FitOptions) -> None:
+    """Reject options that contradict each other."""
+    if options.paper and options.objective is not None:
+        raise typer.BadParameter("--paper implies --objective joint.", param_hint="--objective")
+    if options.features is FeaturesChoice.columns:
+        if options.column is not None:
+            raise typer.BadParameter("needs --features words or --features sentences.", param_hint="--column")
+        if options.data.suffix.lower() == ".txt":
+            raise typer.BadParameter(
+                f"'{options.data}' holds texts; choose words or sentences.", param_hint="--features"
+            )
+    if options.predictions is not None and options.journal is not None:
+        raise typer.BadParameter("cannot be combined with --predictions.", param_hint="--journal")
+
+
+def _training_rows(options: FitOptions) -> tuple[BlackBox, pd.DataFrame, Any]:
+    """Return the model, the training rows and the stored predictions, if any; reject unusable files first."""
     from l2x._base.atomic import check_writable
-    from l2x.explainer import Explainer
     from l2x.features import Columns
-    from l2x.files import opened, read_answers, read_training_rows
+    from l2x.files import opened, read_predictions, read_training_rows
 
-    _check_usage(data, features, column, value, paper=paper)
-    if responses is not None and journal is not None:
-        raise typer.BadParameter("the answers are in --responses already.", param_hint="--journal")
-    # Whatever can be wrong is found before the model is asked anything.
-    with opened(data) as (table, _):
-        check_writable(output, inputs={"DATA": data, "MODEL": Path(model)})
-        if journal is not None:
-            check_writable(journal, inputs={"DATA": data, "FILE": output})
-        answers = None if responses is None else read_answers(responses, rows=rows, seed=seed)
-        black_box = load_black_box(model)
-        view, drop = _view(features), drop or []
+    sample: dict[str, Any] = {"rows": options.rows, "seed": options.seed}
+    drop = options.drop or []
+    with opened(options.data) as (table, _):
+        check_writable(options.output, inputs={"DATA": options.data, "MODEL": Path(options.model)})
+        if options.journal is not None:
+            check_writable(options.journal, inputs={"DATA": options.data, "FILE": options.output})
+        stored = options.predictions
+        predictions = None if stored is None else read_predictions(stored, **sample)
+        black_box = load_black_box(options.model)
+        view = _view(options) or Columns()
         frame = read_training_rows(
-            table, view or Columns(), known=black_box.columns, rows=rows, seed=seed, drop=drop, column=column
+            table, view, model_columns=black_box.columns, drop=drop, column=options.column, **sample
         )
-    if not quiet and features is FeaturesChoice.columns:
+    if not options.quiet and options.features is FeaturesChoice.columns:
         note_ignored([name for name in table.columns if name not in [*frame, *drop]], "the model")
-    options: dict[str, Any] = {"sees_answer": sees_answer, "queries": queries}
-    options |= {} if value is None else {"value": value.value}
-    options |= {} if answer is None else {"answer": answer.value}
-    options["training"] = training_plan(view, paper=paper, quick=quick, progress=not quiet)
-    build = Explainer.paper if paper else Explainer
-    explainer = build(black_box, k, features=view, seed=seed, **options).fit(
-        frame, validation=validation, responses=answers, journal=journal
-    )
-    explainer.save(output)
-    if not quiet:
-        _print_summary(explainer, black_box.name, output, features.value)
+    return black_box, frame, predictions
 
 
-def _check_usage(
-    data: Path, features: FeaturesChoice, column: str | None, value: ValueChoice | None, *, paper: bool
-) -> None:
-    """Options that contradict each other."""
-    if paper and value is not None:
-        raise typer.BadParameter("--paper trains jointly; leave --value out.", param_hint="--value")
-    if features is FeaturesChoice.columns:
-        if column is not None:
-            raise typer.BadParameter("is for texts: give --features, too.", param_hint="--column")
-        if data.suffix.lower() == ".txt":
-            raise typer.BadParameter(f"'{data}' holds texts: words or sentences?", param_hint="--features")
-
-
-def _view(features: FeaturesChoice) -> View | None:
-    """What --features asks for; None leaves columns to the explainer: the paper reads them otherwise."""
+def _view(options: FitOptions) -> View | None:
+    """Return the view for --features; None for columns, whose default view --paper changes."""
     from l2x.features import Sentences, Words
 
     views: dict[str, type[View]] = {"words": Words, "sentences": Sentences}
-    return views[features.value]() if features.value in views else None
+    return views[options.features.value]() if options.features.value in views else None
 
 
-def _print_summary(explainer: Explainer, model: str, output: Path, units: str) -> None:
+def _unfitted(black_box: BlackBox, options: FitOptions) -> Explainer:
+    """Return the explainer that the options describe."""
+    from l2x.explainer import Explainer
+
+    view = _view(options)
+    settings: dict[str, Any] = {"uses_prediction": options.uses_prediction, "queries": options.queries}
+    for name in ("objective", "target"):
+        choice = getattr(options, name)
+        settings |= {} if choice is None else {name: choice.value}
+    settings["training"] = training_plan(
+        view, paper=options.paper, quick=options.quick, progress=not options.quiet
+    )
+    build = Explainer.paper if options.paper else Explainer
+    return build(black_box, options.k, features=view, seed=options.seed, **settings)
+
+
+def _print_summary(explainer: Explainer, model: str, options: FitOptions) -> None:
+    units = options.features.value
     losses = [entry["validation_loss"] for entry in explainer.history_ if "selector" in entry["phase"]]
-    typer.echo(f"saved      {output}: k = {explainer.k} of {explainer.n_features_in_} {units}")
+    typer.echo(f"saved      {options.output}: k = {explainer.k} of {explainer.n_features_in_} {units}")
     if losses:
         unit = "half the squared error, standardised" if explainer.classes_ is None else "nats"
-        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) on the selected {units} alone")
-    typer.echo(f"asked      {explainer.rows_asked_:,} rows of {model}")
+        typer.echo(f"held out   loss {min(losses):.4f} ({unit}) with only the selected {units}")
+    typer.echo(f"queried    {explainer.rows_queried_:,} rows of {model}")
     typer.echo(f"time       {explainer.fit_seconds_:.1f} s")

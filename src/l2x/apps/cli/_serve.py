@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from l2x.apps.serve._settings import Settings
-
+    from l2x.apps.serve import Settings
 
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...", help="Explainers that `l2x fit` saved; each is served under its file's name.",
+        metavar="FILE...", help="Explainers that `l2x fit` saved; each is served under the name of its file.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -24,20 +23,22 @@ Models = Annotated[
     list[str] | None,
     typer.Option(
         "--model", metavar="[NAME=]MODEL",
-        help="The model, `module:attribute` or an `.onnx` file: answers come with its predictions. "
-        "With NAME= it is that of one explainer; repeat for more.",
+        help="The model, `module:attribute` or an `.onnx` file, whose predictions are returned as well. "
+        "NAME= assigns it to one explainer; repeat the option for others.",
     ),
 ]  # fmt: skip
-Host = Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 is everywhere.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 accepts connections from everywhere.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
 TokenFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Answer only requests that carry the token in this file.")
+    Path | None, typer.Option(metavar="FILE", help="Accept only requests with the token in this file.")
 ]
-Workers = Annotated[int, typer.Option(min=1, help="Processes; one that dies is replaced.")]
-MaxRows = Annotated[int, typer.Option(min=1, help="Rows of one JSON request.")]
-Queue = Annotated[int, typer.Option(min=1, help="Rows that may wait; requests beyond get 503.")]
-Reload = Annotated[bool, typer.Option("--reload", help="Swap in a FILE that changes, if it can be used.")]
-RootPath = Annotated[str, typer.Option(metavar="PATH", help="Where a proxy shows the service, such as /l2x.")]
+Workers = Annotated[int, typer.Option(min=1, help="Number of processes; one that dies is restarted.")]
+MaxRows = Annotated[int, typer.Option(min=1, help="Maximum number of rows in a JSON request.")]
+Queue = Annotated[int, typer.Option(min=1, help="Maximum number of waiting rows; further requests get 503.")]
+Reload = Annotated[bool, typer.Option("--reload", help="Load a FILE again when it changes.")]
+RootPath = Annotated[
+    str, typer.Option(metavar="PATH", help="Path under which a proxy exposes the service, such as /l2x.")
+]
 
 
 def serve(
@@ -52,65 +53,61 @@ def serve(
     reload: Reload = False,
     root_path: RootPath = "",
 ) -> None:
-    """Serve explainers over HTTP: requests that arrive together share a forward pass. A playground is at /.
+    """Serve explainers over HTTP, with a playground at /. Requests that arrive together share a batch.
 
     Example:  `l2x serve churn.l2x --model churn:model --reload`
 
     then:  `curl localhost:8000/v1/explainers/churn/explain -d '{"rows": [{"age": 42, "plan": "basic"}]}'`
     """
+    _require_packages()
+    from l2x.apps.serve import Dedicated, Settings, by_name, log_to_stderr, read_token, run
+
+    root_path = root_path.rstrip("/")
+    token = None if token_file is None else read_token(token_file)
+    settings = Settings(token, max_rows=max_rows, queue=queue, reload=reload, root_path=root_path)
+    models = models_by_explainer(model or [], list(by_name(files)))
+    log_to_stderr()  # with several workers, this process logs as well
+    run(
+        Dedicated(partial(make_app, files, models, settings)), host=host, port=port, workers=workers,
+        root_path=root_path,
+        started=lambda address: typer.echo(f"serving    {address}{root_path}  (Ctrl-C stops)"),
+    )  # fmt: skip
+
+
+def _require_packages() -> None:
     from l2x.errors import require
 
     for package in ("fastapi", "uvicorn", "prometheus_client", "jinja2"):
         require(package, extra="serve")
-    from l2x.apps.serve._catalogue import by_name
-    from l2x.apps.serve._logs import log_to_stderr
-    from l2x.apps.serve._running import Dedicated, run
-    from l2x.apps.serve._settings import Settings, read_token
-
-    models = model_of_each(model or [], list(by_name(files)))
-    settings = Settings(
-        token=None if token_file is None else read_token(token_file),
-        max_rows=max_rows,
-        queue=queue,
-        reload=reload,
-        root_path=root_path.rstrip("/"),
-    )
-
-    def started(address: str) -> None:
-        typer.echo(f"serving    {address}{settings.root_path}  (Ctrl-C stops)")
-
-    log_to_stderr()  # with several workers this process logs, too
-    make = Dedicated(partial(make_app, files, models, settings))
-    run(make, host=host, port=port, workers=workers, started=started)
 
 
 def make_app(files: Sequence[Path], models: dict[str, str], settings: Settings) -> Any:
-    """The application, in the process that serves it."""
-    from l2x.apps.cli._model import load_black_box
-    from l2x.apps.serve._app import create_app
+    """Return the application, made in the process that serves it; `models` names a model by explainer."""
+    from l2x.apps.cli._arguments import load_black_box
+    from l2x.apps.serve import create_app
 
     boxes = {spec: load_black_box(spec) for spec in set(models.values())}
     return create_app(files, {name: boxes[spec] for name, spec in models.items()}, settings)
 
 
-def model_of_each(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """--model as {explainer: model}; without a name it is the model of all that have none of their own.
+def models_by_explainer(options: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the values of --model by explainer; one without NAME= is for all explainers without their own.
 
-    >>> model_of_each(["churn:model", "b=other:model"], ["a", "b"])
+    >>> models_by_explainer(["churn:model", "b=other:model"], ["a", "b"])
     {'a': 'churn:model', 'b': 'other:model'}
     """
     from l2x.errors import InputError
 
-    found: dict[str, str] = {}
+    models: dict[str, str] = {}
     common = None
-    for option in given:
+    for option in options:
         name, named, spec = option.partition("=")
         if not named:
             common = option
         elif name not in names:
             raise InputError(
-                f"--model {option}: there is no explainer '{name}'; there is {', '.join(names)}."
+                f"--model {option}: there is no explainer '{name}'; the explainers are {', '.join(names)}."
             )
         else:
-            found[name] = spec
-    return {name: found.get(name, common) for name in names if name in found or common}  # type: ignore[misc]
+            models[name] = spec
+    return models if common is None else {name: models.get(name, common) for name in names}

@@ -1,26 +1,26 @@
-"""`l2x study`: do the selected features mean anything to people? The paper's human evaluation, as a tool."""
+"""`l2x study`: the paper's human evaluation as a tool; see l2x.apps.study."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from l2x.apps.cli._model import load_model
-from l2x.apps.cli._options import Column, OtherK, Quiet, Seed
-from l2x.apps.cli._plan import training_plan
+from l2x.apps.cli._arguments import Column, OptionalK, Quiet, Seed, load_model, training_plan
+from l2x.apps.cli._terminal import takes_options
 
 if TYPE_CHECKING:
+    from l2x.apps.study import Settings
     from l2x.explainer import Explainer
-
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Ask people what the model said, from the selected features alone: section 4.2's human evaluation.",
+    help="Ask people what the model predicted from the selected features alone, as in section 4.2.",
 )
 
-# Rows of DATA that are read at most: items come from them, and the judge learns from the others.
+# Rows of DATA that are read at most: items are drawn from them, and the evaluator is fitted on the rest.
 ROWS = 20_000
 
 StudyFile = Annotated[
@@ -28,102 +28,117 @@ StudyFile = Annotated[
 ]
 
 
-@app.command()
-def new(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The new file.", show_default=False)],
+@dataclass(frozen=True)
+class NewOptions:
+    """The command line of `l2x study new`."""
+
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The new file.", show_default=False)]
     explainer: Annotated[
         Path, typer.Option("--explainer", metavar="FILE", help="An explainer that `l2x fit` saved.")
-    ],
-    model: Annotated[str, typer.Option("--model", metavar="MODEL", help="The model: module:attribute.")],
+    ]
+    model: Annotated[str, typer.Option("--model", metavar="MODEL", help="The model: module:attribute.")]
     data: Annotated[
         Path,
         typer.Option(
             "--data", metavar="DATA", help="Rows to ask about: .csv, .parquet, .txt, or images as .npy."
         ),
-    ],
-    items: Annotated[int, typer.Option("--items", help="How many rows to ask about.")] = 500,
-    raters: Annotated[int, typer.Option("--raters", help="Answers to each item under each method.")] = 5,
+    ]
+    items: Annotated[int, typer.Option(help="Number of rows to ask about.")] = 500
+    raters: Annotated[int, typer.Option(help="Answers per item and method.")] = 5
     against: Annotated[
         list[str] | None,
         typer.Option(
-            "--against",
             metavar="METHOD",
             help="Compare with taylor, saliency, lime, kernel_shap, tree_shap, search, random, whole, or "
             "another explainer's file; repeat for more.",
         ),
-    ] = None,
-    per_rater: Annotated[
-        int | None, typer.Option("--per-rater", help="Items that one person gets; at most 100 by default.")
-    ] = None,
-    practice: Annotated[int, typer.Option("--practice", help="Tasks with feedback at the beginning.")] = 3,
-    checks: Annotated[int, typer.Option("--checks", help="Checks of attention in between.")] = 3,
-    k: OtherK = None,
+    ] = None
+    per_rater: Annotated[int, typer.Option(help="Items that one person gets, at most.")] = 100
+    practice: Annotated[int, typer.Option(help="Tasks with feedback at the beginning.")] = 3
+    checks: Annotated[int, typer.Option(help="Attention checks per session.")] = 3
+    k: OptionalK = None
     classes: Annotated[
-        str | None, typer.Option("--classes", help="Names of the classes, in order, with commas between.")
-    ] = None,
-    question: Annotated[str | None, typer.Option("--question", help="What raters are asked.")] = None,
-    title: Annotated[str, typer.Option("--title", help="On top of the pages.")] = "",
+        str | None, typer.Option(help="Names of the classes, in order, separated by commas.")
+    ] = None
+    question: Annotated[str | None, typer.Option(help="The question to raters.")] = None
+    title: Annotated[str, typer.Option(help="Title of the pages.")] = ""
     consent: Annotated[
-        Path | None, typer.Option("--consent", metavar="FILE", help="A text that raters agree to first.")
-    ] = None,
-    column: Column = None,
-    judge: Annotated[bool, typer.Option(help="Fit an independent judge on the other rows.")] = True,
-    quick: Annotated[bool, typer.Option("--quick", help="Train the judge far less.")] = False,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-) -> None:
-    """Draw the items, let every method select in them, and write one file that is the whole study.
+        Path | None, typer.Option(metavar="FILE", help="A text that raters agree to first.")
+    ] = None
+    column: Column = None
+    evaluator: Annotated[
+        bool, typer.Option(help="Fit an independent evaluator on the rows that are not drawn.")
+    ] = True
+    quick: Annotated[bool, typer.Option("--quick", help="Train the evaluator for far fewer steps.")] = False
+    seed: Seed = 0
+    quiet: Quiet = False
+
+
+@app.command()
+@takes_options
+def new(options: NewOptions) -> None:
+    """Draw items, let every method select features in them, and write the study to a single file.
 
     Example:  `l2x study new a.study --explainer words.l2x --model reviews:model --data test.csv`
     """
-    from l2x.apps.study import _making as making
+    from l2x.apps.study import new as make
     from l2x.export import load
 
-    loaded = load_model(model)
-    fitted = load(explainer, model=loaded)
-    given: dict[str, Any] = {} if question is None else {"question": question}
-    if consent is not None:
-        given["consent"] = _text(consent)
-    with making.new(
-        study,
-        fitted,
-        loaded,
-        _rows(fitted, data, column, seed),
-        items=items,
-        raters=raters,
-        against=against or [],
-        per_rater=per_rater,
-        practice=practice,
-        checks=checks,
-        k=k,
-        classes=None if classes is None else [name.strip() for name in classes.split(",")],
-        title=title,
-        judge=judge,
-        training=training_plan(fitted.features_, paper=False, quick=quick, progress=not quiet),
-        seed=seed,
-        **given,
-    ) as made:
-        design = made.settings.design
-    if not quiet:
-        answers = items * design.methods * raters
-        people = -(-answers // design.per_rater)
-        typer.echo(
-            f"study      {study}: {items:,} items, {design.methods} methods, {answers:,} answers wanted\n"
-            f"raters     {people:,} people with {design.per_rater} items each\n"
-            f"next       l2x study serve {study}"
-        )
+    settings = _settings(options)
+    explainer = load(options.explainer, model=load_model(options.model))
+    plan = training_plan(explainer.features_, paper=False, quick=options.quick, progress=not options.quiet)
+    with make(
+        options.study,
+        explainer,
+        _rows(explainer, options.data, options.column, options.seed),
+        settings,
+        against=options.against or [],
+        evaluator=options.evaluator,
+        training=plan,
+    ) as study:
+        settings = study.settings
+    if not options.quiet:
+        typer.echo(_summary(options.study, settings))
+
+
+def _settings(options: NewOptions) -> Settings:
+    from l2x.apps.study import Settings
+
+    names = ("items", "raters", "per_rater", "practice", "checks", "k", "seed", "title")
+    given: dict[str, Any] = {name: getattr(options, name) for name in names}
+    if options.classes is not None:
+        given["classes"] = tuple(name.strip() for name in options.classes.split(","))
+    if options.question is not None:
+        given["question"] = options.question
+    if options.consent is not None:
+        given["consent"] = _text(options.consent)
+    return Settings(**given)
+
+
+def _summary(study: Path, settings: Settings) -> str:
+    answers = settings.items * len(settings.methods) * settings.raters
+    return (
+        f"study      {study}: {settings.items:,} items, {len(settings.methods)} methods, {answers:,} answers"
+        f"\nraters     {-(-answers // settings.per_rater):,} people with {settings.per_rater} items each\n"
+        f"next       l2x study serve {study}"
+    )
 
 
 @app.command()
 def serve(
     study: StudyFile,
     open_to_all: Annotated[
-        bool, typer.Option("--open", help="Anybody may rate, under a nickname; without it, by link only.")
+        bool,
+        typer.Option(
+            "--open", help="Let anybody rate under a nickname; by default, only people with a link."
+        ),
     ] = False,
-    host: Annotated[str, typer.Option("--host", help="0.0.0.0 shows it to other machines.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option("--host", help="0.0.0.0 accepts connections from other machines.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8018,
 ) -> None:
-    """Show the study to raters, and its progress to the organiser; each has a secret link.
+    """Serve the study to raters, and its progress to the organiser; everybody has a secret link.
 
     Example:  `l2x study serve words.study`
     """
@@ -131,8 +146,8 @@ def serve(
 
     for package in ("fastapi", "uvicorn", "jinja2"):
         require(package, extra="study")
-    from l2x.apps.study._serving import serve as run
-    from l2x.apps.study._study import Study
+    from l2x.apps.study import Study
+    from l2x.apps.study._site import serve as run
 
     with Study(study) as opened:
 
@@ -152,7 +167,7 @@ def report(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Human accuracy of each method with intervals, differences, agreement, learning: as a page.
+    """Write a page with each method's human accuracy, differences, agreement between raters, and learning.
 
     Example:  `l2x study report words.study -o report.html --csv answers.csv`
     """
@@ -172,12 +187,14 @@ def report(
 @app.command()
 def simulate(
     study: StudyFile,
-    raters: Annotated[int, typer.Option("--raters", help="Stand-ins who read by a sentiment lexicon.")] = 5,
-    careless: Annotated[int, typer.Option("--careless", help="Stand-ins who choose blindly.")] = 1,
+    raters: Annotated[
+        int, typer.Option("--raters", help="Simulated raters who read with a sentiment lexicon.")
+    ] = 5,
+    careless: Annotated[int, typer.Option("--careless", help="Simulated raters who choose at random.")] = 1,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Let stand-ins answer, to test and to plan; they are marked and never counted with people.
+    """Let simulated raters answer, to test and plan a study; their answers stay separate from people's.
 
     Example:  `l2x study simulate words.study --raters 5`
     """
@@ -187,19 +204,21 @@ def simulate(
     with Study(study) as opened:
         given = run(opened, raters=raters, careless=careless, seed=seed)
     if not quiet:
-        typer.echo(f"simulated  {given:,} answers by {raters + careless} stand-ins; no human was asked")
+        typer.echo(
+            f"simulated  {given:,} answers by {raters + careless} simulated raters; no human was asked"
+        )
 
 
 @app.command()
 def power(
-    difference: Annotated[float, typer.Option("--difference", help="To be found, in points.")] = 5.0,
+    difference: Annotated[float, typer.Option("--difference", help="Difference to detect, in points.")] = 5.0,
     accuracy: Annotated[
-        float, typer.Option("--accuracy", help="Single answers that are the model's, in %.")
+        float, typer.Option("--accuracy", help="Single answers that match the prediction, in %.")
     ] = 75.0,
-    neutral: Annotated[float, typer.Option("--neutral", help="Answers that are neutral, in %.")] = 10.0,
+    neutral: Annotated[float, typer.Option("--neutral", help="Neutral answers, in %.")] = 10.0,
     seed: Seed = 0,
 ) -> None:
-    """Before the study: how many items and raters find a difference between two methods?
+    """Show how many items and raters are needed to detect a difference between two methods.
 
     Example:  `l2x study power --difference 5`
     """
@@ -208,29 +227,28 @@ def power(
 
     from l2x.apps.study import power_table
 
-    found = power_table(difference / 100, accuracy=accuracy / 100, neutral=neutral / 100, seed=seed)
+    powers = power_table(difference / 100, accuracy=accuracy / 100, neutral=neutral / 100, seed=seed)
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("raters per item")
-    for items, _ in found[0].chances:
+    for items, _ in powers[0].chances:
         table.add_column(f"{items:,} items", justify="right")
     table.add_column("items for 80 %", justify="right")
-    for row in found:
+    for row in powers:
         chances = (f"{chance:.0%}" for _, chance in row.chances)
         table.add_row(str(row.raters), *chances, f"{row.items_needed:,}")
-    typer.echo(f"Chance to find a difference of {difference:g} points between two methods:\n")
+    typer.echo(f"Chance to detect a difference of {difference:g} points between two methods:\n")
     Console(highlight=False).print(table)
 
 
 def _rows(explainer: Explainer, data: Path, column: str | None, seed: int) -> Any:
-    """The rows of the data that the explainer reads."""
+    """Return the rows of the data in the form that the explainer reads."""
     import numpy as np
 
     from l2x.errors import InputError
     from l2x.export import match_columns
-    from l2x.features import kind_of
     from l2x.files import Table, read_sample
 
-    if kind_of(explainer.features_) == "image":
+    if explainer.features_.kind == "image":
         if data.suffix != ".npy":
             raise InputError(f"This explainer reads images; give them as an .npy file, not '{data}'.")
         try:

@@ -1,9 +1,12 @@
-"""The service as an ASGI application."""
+"""The service as an ASGI application, and the gate that every request passes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,39 +14,90 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from l2x._version import __version__
 from l2x.apps.serve import _openapi as openapi
-from l2x.apps.serve._bulk import bulk_routes
+from l2x.apps.serve._bulk import ArrowRoute
 from l2x.apps.serve._catalogue import Catalogue
-from l2x.apps.serve._explaining import explaining_routes, json_response
-from l2x.apps.serve._gate import Gate, record_of
-from l2x.apps.serve._metrics import Metrics
-from l2x.apps.serve._playground import Pages, playground_routes
-from l2x.apps.serve._predicting import predicting_routes
-from l2x.apps.serve._refusals import ServiceError
-from l2x.apps.serve._settings import Settings
-from l2x.apps.serve._shortcut import Service, Shortcut
-from l2x.display import STATIC
+from l2x.apps.serve._monitoring import Metrics, log_event, log_failure
+from l2x.apps.serve._playground import Pages
+from l2x.apps.serve._requests import Record, ServiceError, as_service_error, json_response, record_of
+from l2x.apps.serve._routes import EXPLAIN, Routes
+from l2x.apps.serve._settings import Settings, Token
+from l2x.display import SECURITY_HEADERS, STATIC
+from l2x.errors import L2XError
+
+# Paths that need no token: the health of the service, and the page that asks for the token.
+OPEN = ("/health/", "/static/", "/login")
+# The status that nginx logs if the client leaves before the response.
+CLIENT_LEFT = 499
+_SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 def create_app(
     files: Sequence[str | Path], models: Mapping[str, Any] | None = None, settings: Settings | None = None
-) -> FastAPI:
-    """Load the explainers and return their service; `models` are given by the names of the files.
+) -> Gate:
+    """Load explainers and return the ASGI application that serves them.
 
-    The process is left as it is: its threads, garbage collector and log are the caller's (see
-    `running.Dedicated`).
+    The process is left as it is: its threads, garbage collector and log belong to the caller; see
+    `Dedicated`.
+
+    Parameters
+    ----------
+    files : sequence of str or Path
+        Files that `Explainer.save` wrote; each is served under the name of its file.
+    models : mapping of str to model, optional
+        Models by the name of their explainer. With a model, responses contain its predictions.
+    settings : Settings, optional
+        Limits and switches.
+
+    Returns
+    -------
+    Gate
+        The application.
     """
     settings = settings or Settings()
     metrics = Metrics()
     catalogue = Catalogue([Path(file) for file in files], models or {}, settings, metrics)
-    pages = Pages(catalogue, settings)
+    pages, routes = Pages(catalogue, settings), Routes(catalogue, settings)
+    app = _fastapi(catalogue)
+    routes.add_to(app)
+    ArrowRoute(catalogue, settings, metrics).add_to(app)
+    _add_health(app, catalogue, metrics)
+    app.include_router(pages.router(), include_in_schema=False)
+    # Starlette calls `explain` itself: FastAPI, which documents it, would take as long as the explanation.
+    explain = Route(EXPLAIN, routes.explain, methods=["POST"])
+    router = Router([explain, Mount("/", app)], lifespan=_lifespan(app, catalogue, settings))
+    return Gate(router, settings, metrics, pages.login_page)
 
+
+def _fastapi(catalogue: Catalogue) -> FastAPI:
+    """Return an application without routes, whose errors have one shape."""
+    app = FastAPI(
+        title="l2x",
+        summary="Which features decided a model's prediction?",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses=openapi.RESPONSES,
+    )
+    app.mount("/static/playground", StaticFiles(directory=Path(__file__).parent / "static"))
+    app.mount("/static", StaticFiles(directory=STATIC))
+    for error in (HTTPException, RequestValidationError, ServiceError, L2XError, Exception):
+        app.add_exception_handler(error, _error_response)
+    document = app.openapi
+    app.openapi = lambda: openapi.with_names(document(), catalogue)  # type: ignore[method-assign]
+    return app
+
+
+def _lifespan(app: FastAPI, catalogue: Catalogue, settings: Settings) -> Any:
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(router: Router) -> AsyncIterator[None]:
         watching = asyncio.create_task(catalogue.watch()) if settings.reload else None
         app.state.ready = True
         yield
@@ -52,65 +106,97 @@ def create_app(
             watching.cancel()
         catalogue.close()
 
-    app = Service(
-        title="l2x",
-        summary="Which features decided a model's answer?",
-        version=__version__,
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
-        responses=openapi.RESPONSES,
-    )
-    app.state.catalogue = catalogue
-    explaining = explaining_routes(catalogue, settings, metrics)
-    app.include_router(explaining)
-    app.include_router(bulk_routes(catalogue, settings, metrics))
-    app.include_router(predicting_routes(catalogue, settings))
-    app.include_router(playground_routes(pages, catalogue, settings), include_in_schema=False)
-    app.mount("/static/playground", StaticFiles(directory=Path(__file__).parent / "static"))
-    app.mount("/static", StaticFiles(directory=STATIC))
+    return lifespan
 
-    @app.get("/health/live", tags=["health"], summary="The process answers", responses={})
+
+def _add_health(app: FastAPI, catalogue: Catalogue, metrics: Metrics) -> None:
+    @app.get("/health/live", tags=["health"], summary="Check that the process responds")
     async def live() -> Response:
         return json_response({"status": "live"})
 
-    @app.get("/health/ready", tags=["health"], summary="Everything is loaded")
+    @app.get("/health/ready", tags=["health"], summary="Check that all explainers are loaded")
     async def ready() -> Response:
         if not getattr(app.state, "ready", False):
             raise ServiceError(503, "not_ready", "The service is starting or stopping.")
         return json_response({"status": "ready", "explainers": [slot.name for slot in catalogue]})
 
-    @app.get("/metrics", tags=["health"], summary="For Prometheus", response_class=Response)
+    @app.get("/metrics", tags=["health"], summary="Return metrics for Prometheus", response_class=Response)
     async def prometheus() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    _in_one_shape(app)
-    document = app.openapi
-    app.openapi = lambda: openapi.with_names(document(), catalogue)  # type: ignore[method-assign]
-    gate: dict[str, Any] = {"settings": settings, "metrics": metrics, "login": pages.login}
-    app.add_middleware(Gate, **gate)
-    shortcut = Shortcut(explaining.routes[0])
-    app.cut(shortcut, Gate(shortcut, **gate))
-    return app
+
+async def _error_response(request: Request, error: Exception) -> Response:
+    return as_service_error(error).response(record_of(request).id)
 
 
-def _in_one_shape(app: FastAPI) -> None:
-    """The framework's own errors as {"error": ...}, like those that the gate answers."""
+class Gate:
+    """ASGI middleware around every request: an id, the token, security headers, a log line, metrics."""
 
-    async def from_framework(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        codes = {404: "not_found", 405: "method_not_allowed"}
-        code = codes.get(error.status_code, "http_error")
-        made = ServiceError(error.status_code, code, str(error.detail), headers=error.headers)
-        return made.response(record_of(request.scope).id)
+    def __init__(self, app: Any, settings: Settings, metrics: Metrics, login_page: Callable[[], str]) -> None:
+        self._app, self._metrics, self._login_page = app, metrics, login_page
+        self._token = None if settings.token is None else Token(settings.token)
 
-    async def parameters(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return ServiceError(422, "invalid_parameter", f"{where}: {first['msg']}.").response(
-            record_of(request.scope).id
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        headers = dict(scope["headers"])
+        record = scope["l2x"] = Record(_request_id(headers))
+        sender = _Sender(send, record.id)
+        try:
+            app = self._app if self._admits(scope, headers) else self._refusal(scope, headers, record)
+            await app(scope, receive, sender)
+        except ClientDisconnect:
+            sender.status = CLIENT_LEFT
+        except Exception as error:
+            if not isinstance(error, ServiceError | L2XError):
+                log_failure(record.id, error)
+            if not sender.status:
+                await as_service_error(error).response(record.id)(scope, receive, sender)
+        finally:
+            self._report(scope, record, sender.status, time.perf_counter() - started)
+
+    def _admits(self, scope: Any, headers: dict[bytes, bytes]) -> bool:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        return self._token is None or path.startswith(OPEN) or self._token.admits(headers)
+
+    def _refusal(self, scope: Any, headers: dict[bytes, bytes], record: Record) -> Response:
+        """Return the page that asks for the token, or for programs an error."""
+        if scope["method"] == "GET" and b"text/html" in headers.get(b"accept", b""):
+            return Response(self._login_page(), 401, media_type="text/html")
+        problem = ServiceError(
+            401,
+            "no_token",
+            "Send the token in the header: Authorization: Bearer ...",
+            headers={"WWW-Authenticate": "Bearer"},
         )
+        return problem.response(record.id)
 
-    app.add_exception_handler(HTTPException, from_framework)
-    app.add_exception_handler(RequestValidationError, parameters)
+    def _report(self, scope: Any, record: Record, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "") or "other"
+        self._metrics.request(route, status, seconds)
+        log_event(
+            "request", id=record.id, method=scope["method"], route=route,
+            explainer=scope.get("path_params", {}).get("name"), rows=record.rows,
+            ms=round(seconds * 1000, 3), status=status,
+        )  # fmt: skip
+
+
+class _Sender:
+    """Send a response with the headers that all have, and keep its status; 0 before the response."""
+
+    def __init__(self, send: Any, request_id: str) -> None:
+        self._send, self._id, self.status = send, request_id.encode(), 0
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], (b"x-request-id", self._id), *_HEADERS]
+        await self._send(message)
+
+
+def _request_id(headers: dict[bytes, bytes]) -> str:
+    """Return the client's own id if it is harmless, otherwise a new one."""
+    given = headers.get(b"x-request-id", b"")
+    return given.decode("ascii") if _SAFE_ID.fullmatch(given) else os.urandom(8).hex()

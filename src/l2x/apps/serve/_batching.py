@@ -11,185 +11,153 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from l2x.apps.serve._refusals import overloaded, too_late
+from l2x.apps.serve._requests import ServiceError, overloaded
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
-# How much the last batch says about the time that a row takes.
-NEWS = 0.2
+# Weight of the latest batch in the moving average of the time per row.
+NEWEST = 0.2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Job(Generic[Content]):
-    """What one request asks for: `rows` of work that can share a batch with others of the same `kind`."""
+    """The work of one request: `rows` rows that may share a batch with other jobs of the same `kind`."""
 
     content: Content
     rows: int
     kind: Hashable
-    answer: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    came: float = field(default_factory=time.monotonic)
+    result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    deadline: asyncio.Timeout | None = None
+    started: bool = False
+
+    def start(self, seconds: float) -> None:
+        """Grant the job further seconds, once, because its turn has come."""
+        if not self.started and self.deadline is not None:
+            self.started = True
+            self.deadline.reschedule((self.deadline.when() or 0.0) + seconds)
 
 
 class Batcher(Generic[Content, Result]):
-    """Jobs in, results out, in batches of what has arrived while the last batch was at work.
+    """Run jobs in batches, in a thread.
 
-    No job waits for others to come: a batch is whatever is there. A small job after one that was alone is
-    worked on at once; what comes with it forms the next batch. Where the work fails, its jobs are done
-    once more one by one, so that a request fails only by itself. A job fails with an `Exception` whatever
-    its work raised (see `contained`), and the next batch follows. Belongs to one event loop.
+    A batch consists of the jobs that have queued while the previous batch ran; no job waits for further jobs
+    to arrive. If the work of a batch fails, its jobs run again one by one, so that only the job that causes
+    the failure fails. A batcher belongs to one event loop.
 
     Parameters
     ----------
-    work : contents of jobs of one kind -> their results, in order
-    most : rows of a batch; one job may have more by itself
-    queue : rows that may wait
-    promise : seconds in which a job is done, or fails with 504. One whose turn would come later than in half
-        of them, by the speed of late, is refused, and one whose turn did not come by then
-    inline : rows up to which a batch is worked on in the event loop itself: a thread costs small batches more
-        than they take. 0 for work that may block
-    watch : is told the rows that are left waiting, and the rows of a batch that begins
+    work : callable
+        Maps the contents of jobs of one kind to their results, in order.
+    max_rows : int
+        Maximum number of rows in a batch; a single job may have more.
+    queue : int
+        Maximum number of waiting rows.
+    promise : float
+        Seconds within which a job finishes or fails with 504. A job whose turn does not come within half of
+        that time, or is not expected to, fails with 503.
+    observe : callable
+        Called when a batch starts, with the number of rows left waiting and the rows of the batch.
     """
 
     def __init__(
         self,
         work: Callable[[Sequence[Content]], Sequence[Result]],
         *,
-        most: int,
+        max_rows: int,
         queue: int,
         promise: float,
-        inline: int = 0,
-        watch: Callable[[int, int], None] = lambda waiting, batch: None,
+        observe: Callable[[int, int], None] = lambda waiting, batch: None,
     ) -> None:
-        self._work, self._most, self._queue, self._inline = work, most, queue, inline
-        self._promise, self._watch = promise, watch
+        self._work, self._max_rows, self._queue = work, max_rows, queue
+        self._promise, self._observe = promise, observe
         self._waiting: deque[Job[Content]] = deque()
-        self._at_work: list[Job[Content]] = []
-        self._rows = 0
+        self._waiting_rows = 0
         self._seconds_per_row = 0.0
-        self._busy = False
-        self._alone = True  # the last batch was one job
-        self._clock: asyncio.TimerHandle | None = None
+        self._running: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="l2x-batch")
 
     async def submit(self, content: Content, rows: int, kind: Hashable = None) -> Result:
-        """The result of one job, or a problem: 503 where too much is waiting."""
+        """Return the result of one job; raise 503 or 504 if it cannot be had in time."""
         self.admit(rows)
-        if self._alone and not self._busy and rows <= self._inline:
-            return self._at_once(content, rows)
         job = Job(content, rows, kind)
         self._waiting.append(job)
-        self._rows += rows
-        loop = asyncio.get_running_loop()
-        if not self._busy:
-            self._busy = True
-            # Not at once: what else is ready in this turn of the event loop joins the batch.
-            loop.call_soon(self._next)
-        result: Result = await job.answer
-        return result
+        self._waiting_rows += rows
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run())
+        try:
+            async with asyncio.timeout(self._promise / 2) as job.deadline:
+                result: Result = await job.result
+                return result
+        except TimeoutError:
+            if job.deadline is None or not job.deadline.expired():
+                raise  # the work itself raised it
+            if job.started:
+                raise ServiceError(504, "timeout", f"No result within {self._promise:g} s.") from None
+            raise overloaded(self._promise) from None
 
     def admit(self, rows: int) -> None:
-        """Raises 503 where too much waits for a job of that many rows to be taken."""
-        wait = self._rows * self._seconds_per_row
-        if self._rows and (self._rows + rows > self._queue or wait > self._promise / 2):
+        """Raise 503 if the queue has no room for that many rows."""
+        wait = self._waiting_rows * self._seconds_per_row
+        if self._waiting_rows and (self._waiting_rows + rows > self._queue or wait > self._promise / 2):
             raise overloaded(wait)
 
-    def _at_once(self, content: Content, rows: int) -> Result:
-        """The result of a job that nothing waits beside, without the queue, which takes longer than it."""
-        self._busy = True
-        asyncio.get_running_loop().call_soon(self._next)
-        self._watch(0, rows)
-        outcome = _timed(self._work, [content])
-        self._learn(outcome, rows)
-        if outcome.error is not None:
-            raise outcome.error
-        result: Result = outcome.results[0]
-        return result
-
     def close(self) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
+        """Drop all jobs."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _next(self) -> None:
-        """Start the next batch, if anything waits."""
-        waiting = self._rows
-        batch = self._taken()
-        if not batch:
-            self._busy = False
-            return
-        self._alone = len(batch) == 1
-        rows = sum(job.rows for job in batch)
-        self._watch(waiting - rows, rows)
-        loop, contents = asyncio.get_running_loop(), [job.content for job in batch]
-        if rows <= self._inline:
-            loop.call_soon(self._next)  # scheduled first, as Ctrl-C may interrupt the work
-            self._finish(batch, rows, _timed(self._work, contents))
-            return
-        self._at_work = batch
-        if self._clock is None:
-            self._clock = loop.call_later(self._promise / 20, self._expire)
-        future = loop.run_in_executor(self._thread, _timed, self._work, contents)
-        future.add_done_callback(lambda done: self._after_thread(batch, rows, done))
-
-    def _expire(self) -> None:
-        """Fail what was promised too long ago, and refuse what still waits when half of its time is over: the
-        work needs the rest. Looked at now and then, which costs less than a timer for each job."""
-        self._clock = None
-        now = time.monotonic()
-        for job in self._at_work:
-            if job.came < now - self._promise and not job.answer.done():
-                job.answer.set_exception(too_late(self._promise))
-        for job in self._waiting:
-            if job.came < now - self._promise / 2 and not job.answer.done():
-                job.answer.set_exception(overloaded(self._promise))
-        if self._busy:
-            loop = asyncio.get_running_loop()
-            self._clock = loop.call_later(self._promise / 20, self._expire)
-
-    def _after_thread(self, batch: list[Job[Content]], rows: int, done: asyncio.Future[_Outcome]) -> None:
-        if done.cancelled():  # the service is closing
+    async def _run(self) -> None:
+        """Run batches until no job waits."""
+        loop = asyncio.get_running_loop()
+        while batch := self._next_batch():
+            rows = sum(job.rows for job in batch)
+            self._observe(self._waiting_rows, rows)
             for job in batch:
-                job.answer.cancel()
-            return
-        self._at_work = []
-        self._finish(batch, rows, done.result())
-        self._next()
+                job.start(self._promise / 2)
+            started = time.perf_counter()
+            try:
+                contents = [job.content for job in batch]
+                results = await loop.run_in_executor(self._thread, _results, self._work, contents)
+            except asyncio.CancelledError:  # the service is closing
+                for job in batch:
+                    job.result.cancel()
+                raise
+            except Exception as error:
+                self._fail(batch, error)
+            else:
+                for job, result in zip(batch, results, strict=True):
+                    if not job.result.done():
+                        job.result.set_result(result)
+            per_row = (time.perf_counter() - started) / max(1, rows)
+            self._seconds_per_row += NEWEST * (per_row - self._seconds_per_row)
 
-    def _taken(self) -> list[Job[Content]]:
-        """The first waiting jobs, of one kind, that fit into a batch; those nobody waits for are dropped."""
+    def _next_batch(self) -> list[Job[Content]]:
+        """Remove the first waiting jobs of one kind that fit into a batch; drop those that were abandoned."""
         batch: list[Job[Content]] = []
         rows = 0
         while self._waiting:
             job = self._waiting[0]
-            gone = job.answer.done()
-            if not gone and batch and (job.kind != batch[0].kind or rows + job.rows > self._most):
+            abandoned = job.result.done()
+            if not abandoned and batch and (job.kind != batch[0].kind or rows + job.rows > self._max_rows):
                 break
             self._waiting.popleft()
-            self._rows -= job.rows
-            if not gone:
+            self._waiting_rows -= job.rows
+            if not abandoned:
                 batch.append(job)
                 rows += job.rows
         return batch
 
-    def _finish(self, batch: list[Job[Content]], rows: int, outcome: _Outcome) -> None:
-        self._learn(outcome, rows)
-        if outcome.error is None:
-            for job, result in zip(batch, outcome.results, strict=True):
-                if not job.answer.done():
-                    job.answer.set_result(result)
-        elif len(batch) == 1:
-            if not batch[0].answer.done():
-                batch[0].answer.set_exception(outcome.error)
-        else:
-            # In front of the queue, each of a kind of its own: they are worked on one by one.
-            alone = [Job(job.content, job.rows, object(), job.answer, job.came) for job in batch]
-            self._waiting.extendleft(reversed(alone))
-            self._rows += rows
-
-    def _learn(self, outcome: _Outcome, rows: int) -> None:
-        self._seconds_per_row += NEWS * (outcome.seconds / max(1, rows) - self._seconds_per_row)
+    def _fail(self, batch: list[Job[Content]], error: Exception) -> None:
+        """Fail a single job; put several back to the front of the queue, each to run alone."""
+        if len(batch) == 1:
+            if not batch[0].result.done():
+                batch[0].result.set_exception(error)
+            return
+        for job in batch:
+            job.kind = object()  # equal to no other kind
+        self._waiting.extendleft(reversed(batch))
+        self._waiting_rows += sum(job.rows for job in batch)
 
 
 class WorkError(Exception):
@@ -199,11 +167,11 @@ class WorkError(Exception):
 def contained(
     work: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
 ) -> Result:
-    """Call `work` and let only ordinary exceptions out, so that no model ends the process that serves it.
+    """Call `work`, and let only ordinary exceptions out, so that no model can end the serving process.
 
-    A Rust panic, SystemExit and whatever else does not derive from `Exception` become a `WorkError`, and so
-    does StopIteration, which a future cannot hold. Ctrl-C passes: Python raises it in the main thread only,
-    and a KeyboardInterrupt in any other thread comes from the work itself.
+    A Rust panic, SystemExit and everything else that does not derive from `Exception` become a `WorkError`,
+    and so does StopIteration, which a future cannot hold. Ctrl-C passes: Python raises it only in the main
+    thread, so a KeyboardInterrupt in another thread comes from the work itself.
     """
     try:
         return work(*arguments, **options)
@@ -217,19 +185,8 @@ def contained(
         raise WorkError(f"The work raised {type(error).__name__}.") from error
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    seconds: float
-    results: Sequence[Any] = ()
-    error: Exception | None = None
-
-
-def _timed(work: Callable[[Sequence[Any]], Sequence[Any]], contents: Sequence[Any]) -> _Outcome:
-    started = time.perf_counter()
-    try:
-        results = contained(work, contents)
-        if len(results) != len(contents):
-            raise RuntimeError(f"{len(results)} results for {len(contents)} jobs")
-        return _Outcome(time.perf_counter() - started, results)
-    except Exception as error:
-        return _Outcome(time.perf_counter() - started, error=error)
+def _results(work: Callable[[Sequence[Any]], Sequence[Any]], contents: Sequence[Any]) -> Sequence[Any]:
+    results = contained(work, contents)
+    if len(results) != len(contents):
+        raise RuntimeError(f"{len(results)} results for {len(contents)} jobs")
+    return results

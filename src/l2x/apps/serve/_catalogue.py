@@ -1,99 +1,318 @@
-"""The explainers in service, by name: loaded at the start, swapped when their files change."""
+"""The explainers in service, by name: loaded at the start, and replaced when their files change."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from l2x._base.arrays import Array
 from l2x.apps.serve._batching import Batcher, contained
-from l2x.apps.serve._logs import log, log_failure
-from l2x.apps.serve._metrics import Metrics
-from l2x.apps.serve._refusals import ServiceError
-from l2x.apps.serve._served import Explained, Question, Served
+from l2x.apps.serve._monitoring import Metrics, log_event, log_failure
+from l2x.apps.serve._requests import ServiceError, invalid_body
+from l2x.apps.serve._rows import ParsedRows, RowFormat, row_format
 from l2x.apps.serve._settings import Settings
-from l2x.apps.serve.rows._reader import Parsed
-from l2x.errors import InputError
+from l2x.apps.serve._tables import TableGraph, table_graph
+from l2x.errors import BlackBoxError, InputError
+from l2x.explainer import Explainer
+from l2x.explanation import Explanation
+from l2x.export import Artifact, read
+from l2x.features import checked_k
+from l2x.learning import Gaussian, checked_predictions, checked_share
 from l2x.model import BlackBox, as_black_box
 
-# Rows of a table that are explained in the event loop: some hundred microseconds.
-INLINE = 64
+# Tables of up to this many rows are explained in the event loop: a change of threads takes longer.
+SMALL = 64
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A question with the explainer that was in service when it came."""
+class ExplainRequest:
+    """Rows to explain together."""
 
-    served: Served
-    content: Any
+    rows: ParsedRows
+    k: int  # the number of features, or their maximum number with `keep`
+    predictions: Array | None = None  # (n, outputs), if the client sends the model's predictions
+    keep: float | None = None  # the share of the information that the features of a row must preserve
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Return what the requests of a batch must have in common."""
+        return self.predictions is None, self.keep, None if self.keep is None else self.k
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The result of one request."""
+
+    features: list[list[dict[str, Any]]]  # per row, its selected features, best first, ready for JSON
+    predictions: Array | None  # (n, outputs), if the model's predictions are known
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A loaded explainer, with its model if there is one. It never changes; a new file makes a new one."""
+
+    name: str
+    artifact: Artifact
+    explainer: Explainer
+    rows: RowFormat[Any]  # the format of rows in JSON
+    model: BlackBox | None
+    graph: TableGraph | None  # a faster way to score tables, if there is one
+
+    @classmethod
+    def load(cls, name: str, path: Path, model: BlackBox | None) -> Served:
+        """Read a file and explain one row, so that an explainer that fails is never put into service."""
+        artifact = read(path)
+        explainer = artifact.explainer(model=model, device="cpu")
+        rows = row_format(explainer.features_)
+        served = cls(name, artifact, explainer, rows, model, table_graph(explainer, rows))
+        outputs = explainer.surrogate_.likelihood.outputs
+        even = np.zeros((1, outputs)) if served.regression else np.full((1, outputs), 1 / outputs)
+        example = rows.parse([rows.example()])
+        served.explain([ExplainRequest(example, explainer.k, even if explainer.uses_prediction else None)])
+        return served
+
+    def request(self, rows: ParsedRows, k: Any, predictions: Any, keep: Any) -> ExplainRequest:
+        """Return a request with the options of a client, or None for defaults; raise if one is invalid."""
+        given = self._given_predictions(predictions, len(rows))
+        return ExplainRequest(rows, self.k(k), given, self.keep(keep))
+
+    def k(self, given: Any) -> int:
+        """Return the k of a request, by default the explainer's own; raise an InputError if it is invalid."""
+        return self.explainer.k if given is None else checked_k(self.explainer.features_, given)
+
+    def keep(self, given: Any) -> float | None:
+        """Return the share of a request; raise an InputError if it is invalid or no sizes were learned."""
+        if given is None:
+            return None
+        self.explainer.known_sizes()
+        return checked_share(given)
+
+    def _given_predictions(self, given: Any, rows: int) -> Array | None:
+        if given is None:
+            if self.explainer.uses_prediction and self.model is None:
+                raise self._no_predictions()
+            return None
+        if not self.explainer.uses_prediction:
+            raise invalid_body("'predictions' is only for prediction-aware explainers.")
+        likelihood = self.explainer.surrogate_.likelihood
+        try:
+            return checked_predictions(np.array(given, dtype=np.float64), rows, likelihood)
+        except (TypeError, ValueError, OverflowError, BlackBoxError, InputError):
+            raise invalid_body(
+                f"'predictions' must be {rows} lists of {likelihood.outputs} numbers, as from the model."
+            ) from None
+
+    def _no_predictions(self) -> ServiceError:
+        return ServiceError(
+            422,
+            "no_predictions",
+            "This explainer is prediction-aware and is served without its model: "
+            "send 'predictions' with JSON rows, or start the service with --model.",
+        )
+
+    def explain(self, requests: Sequence[ExplainRequest]) -> list[Explained]:
+        """Explain the rows of requests of one kind by one forward pass and one call of the model."""
+        cells = [row for request in requests for row in request.rows.cells]
+        predictions = self._predictions(requests, cells)
+        k, keep = max(request.k for request in requests), requests[0].keep
+        inputs, limits = None, [request.k for request in requests for _ in request.rows.cells]
+        if self.graph is not None and keep is None:
+            indices, scores = self.graph(cells, k)
+        else:
+            explanation = self.explain_inputs(self.rows.inputs(cells), k, predictions, keep)
+            inputs, indices, scores = explanation.inputs, explanation.indices, explanation.scores
+            limits = limits if explanation.sizes is None else explanation.sizes.tolist()
+        features = [
+            [
+                {"index": index, "score": scores.item(row, index)}
+                | self.rows.feature(inputs, cells, row, index)
+                for index in chosen[: limits[row]]
+                if scores.item(row, index) > -np.inf
+            ]
+            for row, chosen in enumerate(indices.tolist())
+        ]
+        return _split(requests, features, predictions)
+
+    def _predictions(self, requests: Sequence[ExplainRequest], cells: Sequence[Any]) -> Array | None:
+        """Return the predictions for all rows: those that the clients sent, or the model's."""
+        given = [request.predictions for request in requests if request.predictions is not None]
+        if given:
+            return np.concatenate(given)
+        return None if self.model is None else self.query(self.rows.inputs(cells))
+
+    def predict(self, batches: Sequence[ParsedRows]) -> list[Array]:
+        """Return the model's predictions for the rows of several requests."""
+        predictions = self.query(self.rows.inputs([row for rows in batches for row in rows.cells]))
+        ends = np.cumsum([len(rows) for rows in batches])
+        return np.split(predictions, ends[:-1])
+
+    def query(self, inputs: Any, mask: Array | None = None) -> Array:
+        """Return the model's predictions for inputs, whole or masked outside of the mask (n, d)."""
+        assert self.model is not None
+        view = self.explainer.features_
+        return self.model(view.for_model(view.check(inputs), mask))
+
+    def explain_inputs(
+        self, inputs: Any, k: int, predictions: Array | None, keep: float | None = None
+    ) -> Explanation:
+        """Explain inputs in any form that `explain` accepts, without a warning about unseen categories."""
+        if not self.explainer.uses_prediction:
+            predictions = None
+        elif predictions is None and self.model is None:
+            raise self._no_predictions()
+        return self.explainer.explain_quietly(inputs, k, predictions=predictions, keep=keep)
+
+    @property
+    def regression(self) -> bool:
+        """Return whether the model is a regression."""
+        return isinstance(self.explainer.surrogate_.likelihood, Gaussian)
+
+    @cached_property
+    def classes(self) -> list[Any] | None:
+        """Return the names of the model's classes, if they are known."""
+        classes = self.explainer.classes_
+        return None if classes is None else classes.tolist()
+
+    def plain_predictions(self, predictions: Array) -> list[Any]:
+        """Return predictions for JSON: per row the class probabilities, or a single predicted value."""
+        single = self.regression and predictions.shape[1] == 1
+        plain: list[Any] = (predictions[:, 0] if single else predictions).tolist()
+        return plain
+
+    @cached_property
+    def origin(self) -> dict[str, Any]:
+        """Return which file explains; every response contains it."""
+        return {"explainer": self.name, "version": self.artifact.version, "checksum": self.artifact.checksum}
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """Return what the explainer takes, how it was trained, and its figures on held-out rows."""
+        explainer, view = self.explainer, self.explainer.features_
+        return {
+            **self.origin,
+            "k": explainer.k,
+            "d": view.d,
+            "unit": view.unit,
+            "task": "regression" if self.regression else "classification",
+            "classes": self.classes,
+            "model": self.model is not None,
+            "takes": self.rows.takes(),
+            "features": [str(name) for name in view.names_],
+            "trained": self._training(),
+            "held_out": dict(explainer.history_[-1]) if explainer.history_ else {},
+        }
+
+    def _training(self) -> dict[str, Any]:
+        explainer, settings = self.explainer, self.artifact.settings
+        parts = {part: settings[part] for part in ("objective", "sampler")}
+        return {
+            "view": type(explainer.features_).__name__,
+            "uses_prediction": explainer.uses_prediction,
+            "masking": getattr(explainer.features_, "masking", None),
+            **{
+                part: chosen["name"] if isinstance(chosen, dict) else chosen for part, chosen in parts.items()
+            },
+            "seed": explainer.seed,
+            "rows_queried": explainer.rows_queried_,
+            "seconds": explainer.fit_seconds_,
+        }
+
+
+def _split(
+    requests: Sequence[ExplainRequest], features: list[list[dict[str, Any]]], predictions: Array | None
+) -> list[Explained]:
+    """Split the results of a batch by request."""
+    results, start = [], 0
+    for request in requests:
+        rows = slice(start, start + len(request.rows))
+        results.append(Explained(features[rows], None if predictions is None else predictions[rows]))
+        start = rows.stop
+    return results
 
 
 class Slot:
-    """One name: the explainer in service, and the queues of requests to it and to its model."""
+    """One name: the explainer in service, and the queues in front of it and of its model."""
 
     def __init__(self, name: str, path: Path, model: BlackBox | None, settings: Settings, metrics: Metrics):
         self.name, self.path, self.model, self._metrics = name, path, model, metrics
-        self._seen = _signature(path) if path.exists() else None  # the next line says that it is not there
+        self._signature = _signature(path) if path.exists() else None  # `load` reports a file that is missing
         self.served = Served.load(name, path, model)
-        watch = metrics.queue(name)
+        self._observe = metrics.batch_observer(name)
         limits: dict[str, Any] = {
-            "most": settings.batch_rows, "queue": settings.queue, "promise": settings.timeout
+            "max_rows": settings.batch_rows, "queue": settings.queue, "promise": settings.timeout
         }  # fmt: skip
-        # Texts, images and models take longer than a request should hold up the others.
-        inline = INLINE if model is None and self.served.description["takes"]["kind"] == "table" else 0
-        self._explaining: Batcher[_Asked, Explained] = Batcher(
-            _explained, inline=inline, watch=watch, **limits
+        self._explaining: Batcher[tuple[Served, ExplainRequest], Explained] = Batcher(
+            _explain_batch, observe=self._observe, **limits
         )
-        self._predicting: Batcher[_Asked, Array] = Batcher(_predicted, **limits)
+        self._predicting: Batcher[tuple[Served, ParsedRows], Array] = Batcher(_predict_batch, **limits)
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether a few rows are explained faster than a batch can be started."""
+        return self.served.graph is not None and self.model is None
 
     def admit(self) -> None:
-        """Raises 503 where not even a row would be taken: before a body is read, that costs little."""
-        self._explaining.admit(1)
+        """Raise 503 if the queue has no room for another row: before the body is read, that costs little."""
+        if not self._at_once:
+            self._explaining.admit(1)
 
-    async def explain(self, served: Served, question: Question) -> Explained:
-        """In a batch with what else waits for it; after a swap the old one answers what came before."""
-        for column, rows in question.rows.unseen.items():
+    async def explain(self, served: Served, request: ExplainRequest) -> Explained:
+        """Explain a request by the explainer that was in service when it arrived."""
+        for column, rows in request.rows.unseen.items():
             self._metrics.unseen(self.name, column, rows)
-        kind = (served, question.answers is None)
-        return await self._explaining.submit(_Asked(served, question), len(question.rows), kind)
+        count = len(request.rows)
+        if self._at_once and request.keep is None and count <= SMALL:
+            self._observe(0, count)
+            explained = contained(served.explain, [request])[0]
+        else:
+            explained = await self._explaining.submit((served, request), count, (served, request.kind))
+        self._metrics.rows(self.name, count)
+        return explained
 
-    async def predict(self, served: Served, rows: Parsed) -> Array:
-        return await self._predicting.submit(_Asked(served, rows), len(rows), served)
+    async def predict(self, served: Served, rows: ParsedRows) -> Array:
+        """Return the model's predictions."""
+        return await self._predicting.submit((served, rows), len(rows), served)
 
     def close(self) -> None:
+        """Stop both queues."""
         self._explaining.close()
         self._predicting.close()
 
-    async def look(self) -> None:
-        """Swap in a file that has changed; one that cannot be used is refused, and the old one stays."""
+    async def reload(self) -> None:
+        """Load the file again if it has changed; keep the old explainer if the new one cannot be used."""
         try:
-            found = _signature(self.path)
+            signature = _signature(self.path)
         except OSError:
-            return  # being replaced, or gone: what is loaded stays
-        if found == self._seen or not self.path.is_file():  # a pipe would keep its reader waiting for ever
+            return  # being replaced, or deleted: the loaded explainer stays
+        if signature == self._signature or not self.path.is_file():  # reading a pipe would block forever
             return
-        self._seen = found
+        self._signature = signature
         try:
             new = await asyncio.to_thread(contained, Served.load, self.name, self.path, self.model)
         except Exception as error:
-            self._metrics.reloaded(self.name, "refused")
-            log.error("reload refused", extra={"fields": {"explainer": self.name, "error": str(error)}})
+            self._refuse(str(error))
             return
         if _kind(new) != _kind(self.served):
-            self._metrics.reloaded(self.name, "refused")
-            about = f"explains {_kind(new)}, the one in service {_kind(self.served)}"
-            log.error("reload refused", extra={"fields": {"explainer": self.name, "error": about}})
+            self._refuse(f"explains {_kind(new)}, but the explainer in service {_kind(self.served)}")
             return
         self.served = new
         self._metrics.reloaded(self.name, "swapped")
-        log.info("reloaded", extra={"fields": {"explainer": self.name, "checksum": new.artifact.checksum}})
+        log_event("reloaded", explainer=self.name, checksum=new.artifact.checksum)
+
+    def _refuse(self, why: str) -> None:
+        self._metrics.reloaded(self.name, "refused")
+        log_event("reload refused", logging.ERROR, explainer=self.name, error=why)
 
 
 class Catalogue:
-    """Every explainer of the service."""
+    """All explainers of a service; `models` are given by the names of their explainers."""
 
     def __init__(
         self, files: Sequence[Path], models: Mapping[str, Any], settings: Settings, metrics: Metrics
@@ -115,26 +334,27 @@ class Catalogue:
             return self._slots[name]
         except KeyError:
             raise ServiceError(
-                404, "no_such_explainer", "There is no such explainer; GET /v1/explainers."
+                404, "no_such_explainer", "No explainer has this name; GET /v1/explainers lists them."
             ) from None
 
     async def watch(self) -> None:
-        """Look for changed files until cancelled; log an unexpected error, and go on watching."""
+        """Reload changed files until cancelled; log unexpected errors and go on."""
         while True:
             await asyncio.sleep(self._settings.reload_every)
             for slot in self:
                 try:
-                    await slot.look()
+                    await slot.reload()
                 except Exception as error:
                     log_failure(f"reload of {slot.name}", error)
 
     def close(self) -> None:
+        """Stop all queues."""
         for slot in self:
             slot.close()
 
 
 def by_name(files: Sequence[Path]) -> dict[str, Path]:
-    """The files by the names under which they are served.
+    """Return the files by the names under which they are served.
 
     >>> by_name([Path("models/churn.l2x")])
     {'churn': PosixPath('models/churn.l2x')}
@@ -158,9 +378,9 @@ def _kind(served: Served) -> str:
     return str(served.description["takes"]["kind"])
 
 
-def _explained(asked: Sequence[_Asked]) -> Sequence[Explained]:
-    return asked[0].served.explain([one.content for one in asked])
+def _explain_batch(jobs: Sequence[tuple[Served, ExplainRequest]]) -> Sequence[Explained]:
+    return jobs[0][0].explain([request for _, request in jobs])
 
 
-def _predicted(asked: Sequence[_Asked]) -> Sequence[Array]:
-    return asked[0].served.predict([one.content for one in asked])
+def _predict_batch(jobs: Sequence[tuple[Served, ParsedRows]]) -> Sequence[Array]:
+    return jobs[0][0].predict([rows for _, rows in jobs])

@@ -1,4 +1,4 @@
-"""What /openapi.json says: the shapes of answers, and requests with examples of the explainers in service."""
+"""The content of /openapi.json: shapes of responses, and requests with examples for the served explainers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from l2x.apps.serve._catalogue import Catalogue
 
 
-class Open(BaseModel):
+class OpenModel(BaseModel):
+    """A model that may have further keys."""
+
     model_config = ConfigDict(extra="allow")
 
 
-class Feature(Open):
+class Feature(OpenModel):
     """A selected feature: `value` in tables, `span` (characters) in texts, `rectangle` (pixels) in images."""
 
     index: int
@@ -22,107 +24,113 @@ class Feature(Open):
 
 
 class Row(BaseModel):
-    features: list[Feature] = Field(description="best first")
-    answer: list[float] | float | None = Field(None, description="what the model says, if it is served")
+    """The explanation of one row."""
+
+    features: list[Feature] = Field(description="the selected features, best first")
+    prediction: list[float] | float | None = Field(
+        None, description="the model's prediction, if the model is served or the client sent it"
+    )
 
 
 class Explanation(BaseModel):
+    """The explanations of all rows of a request."""
+
     explainer: str
-    version: str = Field(description="of the l2x that wrote the file")
+    version: str = Field(description="the version of l2x that wrote the file")
     checksum: str
     k: int
     rows: list[Row]
     unseen: dict[str, int] = Field(
-        description="per column, rows with a category that the training rows did not have"
+        description="by column, the number of rows with a category that was not in the training rows"
     )
     classes: list[Any] | None = None
 
 
-class Description(Open):
+class Description(OpenModel):
+    """What an explainer takes, how it was trained, and its figures on held-out rows."""
+
     explainer: str
     version: str
     checksum: str
     k: int
     d: int
+    unit: str
     task: str
     takes: dict[str, Any]
     trained: dict[str, Any]
     held_out: dict[str, Any]
 
 
-class Answers(BaseModel):
-    answers: list[list[float] | float]
+class Predictions(BaseModel):
+    """The model's predictions."""
+
+    predictions: list[list[float] | float]
     classes: list[Any] | None = None
 
 
-class Inference(Open):
+class Inference(OpenModel):
+    """The model's predictions as KServe's version 2 returns them."""
+
     model_name: str
     outputs: list[dict[str, Any]]
 
 
 class Error(BaseModel):
+    """Why a request failed."""
+
     code: str
     message: str
     details: list[dict[str, Any]]
-    request: str = Field(description="the id in the log")
+    request: str = Field(description="the id of the request in the log")
 
 
 class Errors(BaseModel):
+    """The body of every response that is not 200."""
+
     error: Error
 
 
-WHY = {
-    400: "not JSON, or not Arrow",
-    401: "no token, or a wrong one",
-    404: "no such explainer, or no model",
-    408: "the body did not arrive in time",
-    413: "too many bytes or rows",
-    422: "rows that cannot be used, each with row, column, given and expected",
-    502: "the model failed",
-    503: "too much is waiting; Retry-After says when to come back",
-    504: "no answer in the promised time",
+STATUSES = {
+    400: "The body is not JSON, or not Arrow.",
+    401: "The token is missing or wrong.",
+    404: "There is no such explainer, or it is served without its model.",
+    408: "The body did not arrive in time.",
+    413: "The body has too many bytes or rows.",
+    422: "Rows or options are invalid; details give row, column, given and expected.",
+    502: "The model failed.",
+    503: "Too many rows are waiting; Retry-After gives the time of a retry.",
+    504: "There was no result within the promised time.",
 }
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": Errors, "description": why} for status, why in WHY.items()
+    status: {"model": Errors, "description": about} for status, about in STATUSES.items()
 }
+KEEP = "the share of the information to preserve: each row gets as many features as that takes, at most k"
 
 
-def rows_body(catalogue: Catalogue, *, k: bool) -> dict[str, Any]:
-    """The body of requests with rows."""
-    readers = {slot.name: slot.served.reader for slot in catalogue}
-    properties: dict[str, Any] = {
-        "rows": {"type": "array", "minItems": 1, "items": {"anyOf": [r.schema() for r in readers.values()]}}
-    }
-    if k:
-        properties["k"] = {"type": "integer", "minimum": 1, "description": "by default the explainer's own"}
-        about = "as many features as a row needs, k at most: the share of the information to keep"
-        properties["keep"] = {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "maximum": 1,
-            "description": about,
+def rows_body(catalogue: Catalogue, *, explain: bool) -> dict[str, Any]:
+    """Return the schema of requests with rows, to explain them or to query the model."""
+    formats = {slot.name: slot.served.rows for slot in catalogue}
+    items = {"anyOf": [rows.schema() for rows in formats.values()]}
+    properties: dict[str, Any] = {"rows": {"type": "array", "minItems": 1, "items": items}}
+    if explain:
+        properties |= {
+            "k": {"type": "integer", "minimum": 1, "description": "default: the explainer's own k"},
+            "keep": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "description": KEEP},
+            "predictions": {
+                "type": "array",
+                "items": {},
+                "description": "the model's predictions, for prediction-aware explainers; "
+                "default: those of the model that is served",
+            },
         }
-        about = "what the model says of each row, for explainers that read it; default: --model is asked"
-        properties["answers"] = {"type": "array", "items": {}, "description": about}
     examples = {
-        name: {"summary": name, "value": {"rows": [reader.example()]}} for name, reader in readers.items()
+        name: {"summary": name, "value": {"rows": [rows.example()]}} for name, rows in formats.items()
     }
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": ["rows"],
-        "additionalProperties": False,
-    }
-    return {
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": schema, "examples": examples}},
-        }
-    }
+    return _json_body(properties, ["rows"], examples=examples)
 
 
-def tensors_body(catalogue: Catalogue) -> dict[str, Any]:
-    """The body of KServe's V2 requests."""
+def tensors_body() -> dict[str, Any]:
+    """Return the schema of requests of KServe's version 2."""
     tensor = {
         "type": "object",
         "properties": {
@@ -133,21 +141,26 @@ def tensors_body(catalogue: Catalogue) -> dict[str, Any]:
         },
         "required": ["name", "shape", "datatype", "data"],
     }
+    inputs = {"type": "array", "items": tensor, "minItems": 1}
+    return _json_body({"inputs": inputs, "id": {"type": "string"}}, ["inputs"])
+
+
+def _json_body(properties: dict[str, Any], required: list[str], **more: Any) -> dict[str, Any]:
     schema = {
-        "type": "object",
-        "properties": {"inputs": {"type": "array", "items": tensor, "minItems": 1}, "id": {"type": "string"}},
-        "required": ["inputs"],
-        "additionalProperties": False,
-    }
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+        "type": "object", "properties": properties, "required": required, "additionalProperties": False
+    }  # fmt: skip
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, **more}}}}
 
 
 def with_names(document: dict[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """The document with the names of explainers as the values that {name} takes."""
-    names = [slot.name for slot in catalogue]
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            for parameter in operation.get("parameters", ()):
-                if parameter["in"] == "path" and parameter["name"] == "name":
-                    parameter["schema"] = {"type": "string", "enum": names}
+    """Return the document with the names of the explainers as the possible values of {name}."""
+    name = {
+        "name": "name", "in": "path", "required": True,
+        "schema": {"type": "string", "enum": [slot.name for slot in catalogue]},
+    }  # fmt: skip
+    for path, operations in document["paths"].items():
+        if "{name}" in path:
+            for operation in operations.values():
+                rest = [one for one in operation.get("parameters", ()) if one["in"] != "path"]
+                operation["parameters"] = [name, *rest]
     return document

@@ -1,4 +1,4 @@
-"""From an application to a server: uvicorn, one process or several, of which the dead are replaced."""
+"""From an application to a server: uvicorn with one process, or with several that are restarted."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
-from l2x.apps.serve._logs import log_to_stderr
-from l2x.apps.serve._metrics import FOLDER
+from l2x.apps.serve._monitoring import FOLDER, log_to_stderr
 from l2x.errors import InputError, require
 
-# Seconds after SIGTERM in which requests in flight may finish.
+# Seconds after SIGTERM within which requests in progress may finish.
 GRACE = 30
+# Seconds: a worker may be loading torch, or explaining a large batch.
+HEALTH_TIMEOUT = 30
 
 
 @dataclass(frozen=True)
 class Dedicated:
     """Make an application in a process that does nothing but serve it, for entry points such as `l2x serve`.
 
-    A call sets what belongs to the whole process: the log goes to standard error, torch uses one thread, and
-    the garbage collector leaves alone all that is loaded by then. Picklable if `make` is: each worker is sent
-    this, and makes its own application.
+    A call changes the whole process: the log goes to standard error, torch uses one thread, and the garbage
+    collector ignores everything that is loaded by then. A `Dedicated` can be pickled if `make` can: each
+    worker receives it and makes its own application.
     """
 
     make: Callable[[], Any]
@@ -37,10 +38,10 @@ class Dedicated:
         import torch
 
         log_to_stderr()
-        torch.set_num_threads(1)  # small networks gain more from batches side by side with requests
+        torch.set_num_threads(1)  # the networks are small; the other cores are for further workers
         app = self.make()
         gc.collect()
-        gc.freeze()  # looking through all that is loaded again would take longer than many requests
+        gc.freeze()  # examining all loaded objects again would take longer than many requests
         return app
 
 
@@ -53,31 +54,35 @@ def run(
     root_path: str = "",
     started: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; what is in flight then is finished.
+    """Serve until SIGTERM or Ctrl-C; requests in progress are finished.
 
-    `make` makes the application, once in each worker; with several workers it must be picklable. An entry
-    point wraps it in `Dedicated`. `started` is called with the address as soon as it is bound.
+    Parameters
+    ----------
+    make : callable
+        Makes the application, once in each worker; with several workers it must be picklable. An entry
+        point passes a `Dedicated`.
+    host : str
+        The address to listen on.
+    port : int
+        The port to listen on; 0 takes a free one.
+    workers : int
+        The number of processes.
+    root_path : str
+        The path under which a proxy exposes the service, and which it removes from requests.
+    started : callable
+        Called with the address as soon as it is bound.
     """
     uvicorn: Any = require("uvicorn", extra="serve")
     bound = bind(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
     config = uvicorn.Config(
-        make,
-        factory=True,
-        workers=workers,
-        root_path=root_path,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-        # Seconds: a worker may be loading torch, or explaining a large batch.
-        timeout_worker_healthcheck=30,
-        backlog=2048,
-    )
-    # Ctrl-C is the way to stop; uvicorn raises it again when all is done.
-    with bound, suppress(KeyboardInterrupt):
+        make, factory=True, workers=workers, root_path=root_path, backlog=2048, server_header=False,
+        log_config=None, access_log=False, timeout_graceful_shutdown=GRACE,
+        timeout_worker_healthcheck=HEALTH_TIMEOUT,
+    )  # fmt: skip
+    with bound, suppress(KeyboardInterrupt):  # uvicorn raises Ctrl-C again when it has finished
         if workers == 1:
-            config.load()  # whatever is wrong with files or model is said now
+            config.load()  # errors in files or model are reported before anything is served
             started(address)
             uvicorn.Server(config).run(sockets=[bound])
         else:
@@ -86,8 +91,10 @@ def run(
 
 
 def _try(make: Callable[[], Any]) -> None:
-    """Make the application once, in a process that then ends: what is wrong is said now, and not by workers
-    that are replaced again and again."""
+    """Make the application once, in a process that then ends.
+
+    Errors are reported now, and not by workers that are replaced again and again.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         pool.submit(_made, make).result()
 
@@ -109,7 +116,7 @@ def _supervise(config: Any, bound: socket.socket, started: Callable[[], None]) -
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening address, or one sentence about why not; port 0 takes a free one."""
+    """Return a socket that is bound to an address; raise an InputError if it cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,30 +1,46 @@
-"""What an operator can set."""
+"""What an operator sets: limits, switches and the token."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
 from l2x.errors import InputError
 
 MIB = 1 << 20
+COOKIE = "l2x"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits and switches of the service; sizes in bytes, times in seconds.
+    """Limits and switches of the service; sizes are in bytes, times in seconds.
 
     Attributes
     ----------
-    token : what `Authorization: Bearer` must carry; None lets everybody in
-    max_rows : rows of one JSON request
-    queue : rows that may wait for a batch; requests beyond it get 503
-    batch_rows : rows of one forward pass; 1 explains every request by itself
-    timeout : the promised time: an answer takes no longer, or is 504. Requests whose turn would come later
-        than in half of it are refused with 503
-    body_timeout : a body that takes longer to arrive gets 408
-    reload : load a new file under an old name while the service runs
-    root_path : where a proxy shows the service, such as "/l2x"
+    token : str, optional
+        The secret that clients send as `Authorization: Bearer ...`; None admits every client.
+    max_rows : int
+        Maximum number of rows in a JSON request.
+    queue : int
+        Maximum number of rows that wait for a batch; further requests get 503.
+    batch_rows : int
+        Maximum number of rows in a batch; 1 explains every request alone.
+    timeout : float
+        Every request is answered within this time, if need be with 504. A request whose turn does not come,
+        or is not expected to come, within half of it gets 503.
+    body_timeout : float
+        A body that takes longer to arrive gets 408.
+    max_body, max_arrow_body : int
+        Maximum size of a JSON body and of an Arrow stream.
+    reload : bool
+        Whether to load a file again when it changes.
+    reload_every : float
+        Time between two looks at the files.
+    root_path : str
+        The path under which a proxy exposes the service, such as "/l2x".
     """
 
     token: str | None = None
@@ -40,8 +56,43 @@ class Settings:
     root_path: str = ""
 
 
+class Token:
+    """The secret of the service, and the cookie that replaces it in a browser.
+
+    Attributes
+    ----------
+    cookie : str
+        Derived from the secret, so that browsers do not store the secret itself.
+    """
+
+    def __init__(self, secret: str) -> None:
+        self._digest = _digest(secret)
+        self.cookie = hmac.new(secret.encode(), b"playground", hashlib.sha256).hexdigest()
+
+    def matches(self, given: str) -> bool:
+        """Compare in constant time."""
+        return hmac.compare_digest(_digest(given), self._digest)
+
+    def admits(self, headers: dict[bytes, bytes]) -> bool:
+        """Return whether the headers of a request carry the secret or the cookie."""
+        scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if scheme.lower() == "bearer":
+            return self.matches(given.strip())
+        try:
+            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
+        except CookieError:
+            return False
+        return COOKIE in cookies and hmac.compare_digest(_digest(cookies[COOKIE].value), _digest(self.cookie))
+
+
 def read_token(path: Path) -> str:
-    """The token in a file, without the line's end."""
+    """Return the token in a file, without the trailing newline.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or its token is shorter than 16 characters or contains blanks.
+    """
     try:
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -52,3 +103,7 @@ def read_token(path: Path) -> str:
             "Make one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )
     return token
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()

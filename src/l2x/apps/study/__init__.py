@@ -1,14 +1,13 @@
-"""Do the selected features mean anything to people? The paper's human evaluation (section 4.2), as a tool.
+"""The paper's human evaluation (section 4.2) as a tool: do the selected features mean anything to people?
 
-`new` makes a study, `Study` opens it, `l2x study serve` shows it to raters, `results` and `write_report` say
-what came out, `simulate` lets stand-ins answer, and `power_table` says how large a study has to be.
+`new` makes a study, `Study` opens one, and `l2x study serve` shows it to raters. `results` and `write_report`
+report the outcome, `simulate` adds simulated raters, and `power_table` helps to choose the size of a study.
 """
 
-from l2x.apps.study._making import new
+from l2x.apps.study._new import new
+from l2x.apps.study._planning import power_table, simulate
 from l2x.apps.study._report import write_answers, write_report
 from l2x.apps.study._results import Results, results
-from l2x.apps.study._simulation import simulate
-from l2x.apps.study._statistics import power_table
 from l2x.apps.study._study import Rater, Settings, Study
 
 __all__ = [

@@ -1,47 +1,49 @@
-"""What came out of a study, of people or of simulated raters, never of both together."""
+"""Results of a study: human accuracy with intervals, agreement between raters, learning, carelessness."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.apps.study._statistics import UNDECIDED, Ratings, alpha, decided, human_accuracy
-from l2x.apps.study._study import Answer, Study
-from l2x.errors import InputError
-from l2x.learning import Estimate
+from l2x.apps.study._study import Answer, Item, Study
+from l2x.errors import InputError, require
+from l2x.learning import LEVEL, Estimate
 
-# Whoever gets fewer of their checks right is careless.
+# Raters who pass a smaller share of their checks are careless.
 PASS = 2 / 3
-# A session is cut into this many parts, to see whether raters learn or tire.
+# A session is divided into this many parts, to see whether raters learn or tire.
 PARTS = 4
+# The choice "cannot tell", and the decision of raters if no class has more votes than every other.
+UNDECIDED = -1
+DRAWS = 1000
 
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method: `accuracy` is the paper's human accuracy, what raters decided together; `single` the share
-    of single answers that are the model's. Post-hoc and judge are of the same items."""
+    """The results of one method."""
 
     method: str
     items: int
     answers: int
-    accuracy: Estimate
-    careful: Estimate  # the accuracy without raters who fail the checks
-    single: float
-    neutral: float
-    seconds: float  # the median
-    alpha: float
-    posthoc: float
-    judge: float
-    confusion: Array  # (classes, classes + 1) items by the model's class and what was decided, undecided last
+    accuracy: Estimate  # the paper's: share of items whose raters together choose the predicted class
+    careful: Estimate  # the same without careless raters
+    single: float  # share of single answers that match the prediction
+    neutral: float  # share of "cannot tell"
+    seconds: float  # median time of an answer
+    alpha: float  # Krippendorff's
+    posthoc: float  # post-hoc accuracy of the model on these items
+    evaluator: float  # post-hoc accuracy measured by the evaluator
+    confusion: Array  # (classes, classes + 1) items by prediction and by decision, undecided last
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much higher the first method's accuracy is, on items rated under both."""
+    """The accuracy of the first method minus that of the second, on items rated under both."""
 
     first: str
     second: str
@@ -50,7 +52,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the sessions: the share of single answers that are the model's, and the median seconds."""
+    """A part of the sessions: the share of single answers that match the prediction, and the median time."""
 
     part: int
     answers: int
@@ -60,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Careless:
-    """A rater who failed the checks."""
+    """A rater who failed the attention checks."""
 
     number: int
     passed: int
@@ -69,7 +71,23 @@ class Careless:
 
 @dataclass(frozen=True)
 class Results:
-    """All of it; `simulated` says whose answers these are."""
+    """The results of a study, either of people or of simulated raters.
+
+    Attributes
+    ----------
+    simulated : bool
+        Whether the raters are simulated.
+    raters, answers : int
+        How many there are.
+    methods : sequence of MethodResult
+        Human accuracy and agreement of each method.
+    differences : sequence of Difference
+        Differences between every two methods.
+    learning : sequence of Part
+        Accuracy in each part of the sessions.
+    careless : sequence of Careless
+        Raters who failed attention checks, and are left out.
+    """
 
     simulated: bool
     raters: int
@@ -80,7 +98,7 @@ class Results:
     careless: Sequence[Careless]
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One record per method, for JSON."""
+        """Return one record per method, for JSON; None where a number does not exist."""
         return [
             {
                 "method": one.method,
@@ -88,29 +106,36 @@ class Results:
                 "raters": self.raters,
                 "items": one.items,
                 "answers": one.answers,
-                "human_accuracy": one.accuracy.to_dict()["value"],
-                "low": one.accuracy.to_dict()["low"],
-                "high": one.accuracy.to_dict()["high"],
+                "human_accuracy": _number(one.accuracy.value),
+                "low": _number(one.accuracy.low),
+                "high": _number(one.accuracy.high),
                 "single_accuracy": _number(one.single),
                 "neutral": _number(one.neutral),
                 "alpha": _number(one.alpha),
                 "posthoc_accuracy": _number(one.posthoc),
-                "judge_accuracy": _number(one.judge),
+                "evaluator_accuracy": _number(one.evaluator),
                 "confusion": one.confusion.tolist(),
             }
             for one in self.methods
         ]
 
 
-def results(study: Study, *, simulated: bool = False, draws: int = 1000, seed: int = 0) -> Results:
-    """What people answered; with `simulated`, what stand-ins did.
+def results(study: Study, *, simulated: bool = False, draws: int = DRAWS, seed: int = 0) -> Results:
+    """Return the results of a study.
 
-    study : with answers
-    draws, seed : of the bootstrap
+    Parameters
+    ----------
+    study : Study
+        An open study.
+    simulated : bool
+        Count the answers of simulated raters instead of people's.
+    draws, seed : int
+        Number of bootstrap draws, and their seed.
 
     Returns
     -------
-    The `Results`.
+    Results
+        Accuracies, differences and agreement, with intervals.
 
     Raises
     ------
@@ -118,68 +143,191 @@ def results(study: Study, *, simulated: bool = False, draws: int = 1000, seed: i
         If there are no such answers yet.
     """
     answers = study.answers(simulated=simulated)
-    if not any(answer.item is not None for answer in answers):
-        other = "simulated raters" if simulated else "people"
-        raise InputError(f"'{study.store.path}' has no answers of {other} yet.")
-    items = study.items()
     rated = [answer for answer in answers if answer.item is not None]
-    ratings = _ratings(study, rated, np.array([item.answer for item in items]))
+    if not rated:
+        who = "simulated raters" if simulated else "people"
+        raise InputError(f"'{study.store.path}' has no answers of {who} yet.")
+    items, names = study.items(), study.settings.methods
+    ratings = _ratings(study, rated, items)
     careless = _careless(answers)
     accuracies, differences = human_accuracy(ratings, draws=draws, seed=seed)
     attentive = ratings.without([one.number for one in careless])
     careful, _ = human_accuracy(attentive, draws=draws, seed=seed) if careless else (accuracies, {})
     seconds = np.array([np.nan if a.seconds is None else a.seconds for a in rated])
-    counts, model = ratings.counts(), ratings.model
-    found = []
-    for m, name in enumerate(study.settings.methods):
-        mine, there = ratings.method == m, counts[m].sum(axis=1) > 0
-        cells = [item.cells[m] for item in items]
-        found.append(
-            MethodResult(
-                method=name,
-                items=int(there.sum()),
-                answers=int(mine.sum()),
-                accuracy=accuracies[m],
-                careful=careful[m],
-                single=_mean(ratings.agrees[mine]),
-                neutral=_mean(ratings.choice[mine] == UNDECIDED),
-                seconds=_median(seconds[mine]),
-                alpha=alpha(counts[m]),
-                posthoc=_same([cell.posthoc for cell in cells], model, there),
-                judge=_same([cell.judge for cell in cells], model, there),
-                confusion=_confusion(decided(counts[m])[there], model[there], ratings.classes),
-            )
-        )
-    names = study.settings.methods
     return Results(
         simulated=simulated,
         raters=len(np.unique(ratings.rater)),
         answers=len(rated),
-        methods=found,
+        methods=[
+            _method_result(name, m, ratings, items, accuracies[m], careful[m], seconds[ratings.method == m])
+            for m, name in enumerate(names)
+        ],
         differences=[Difference(names[a], names[b], d) for (a, b), d in differences.items()],
-        learning=_learning(rated, ratings.agrees, seconds, study.settings.design.length),
+        learning=_learning(rated, ratings.agrees, seconds, study.settings.length),
         careless=careless,
     )
 
 
-def _ratings(study: Study, rated: Sequence[Answer], model: Array) -> Ratings:
+@dataclass(frozen=True)
+class Ratings:
+    """Answers to items: (n,) arrays of item, method, rater and choice, where -1 is "cannot tell"."""
+
+    item: Array
+    method: Array
+    rater: Array
+    choice: Array
+    predicted: Array  # (items,) the class that the model predicts
+    methods: int
+    classes: int
+
+    @property
+    def items(self) -> int:
+        """Return the number of items."""
+        return len(self.predicted)
+
+    def without(self, raters: Sequence[int]) -> Ratings:
+        """Return the answers of all other raters."""
+        kept = ~np.isin(self.rater, list(raters))
+        columns = {name: getattr(self, name)[kept] for name in ("item", "method", "rater", "choice")}
+        return replace(self, **columns)
+
+    @property
+    def agrees(self) -> Array:
+        """Return (n,) whether a single answer is the predicted class."""
+        return np.asarray(self.choice == self.predicted[self.item])
+
+    def counts(self, weights: Array | None = None) -> Array:
+        """Return (methods, items, classes + 1) counts of each answer, "cannot tell" last.
+
+        `weights` are (n,) numbers that say how often each answer counts.
+        """
+        answers = self.classes + 1
+        cell = (self.method * self.items + self.item) * answers + self.choice % answers
+        size = self.methods * self.items * answers
+        return np.bincount(cell, weights, size).reshape(self.methods, self.items, answers)
+
+
+def _ratings(study: Study, rated: Sequence[Answer], items: Sequence[Item]) -> Ratings:
     return Ratings(
         item=np.array([answer.item for answer in rated]),
         method=np.array([answer.method for answer in rated]),
         rater=np.array([answer.number for answer in rated]),
         choice=np.array([UNDECIDED if answer.choice is None else answer.choice for answer in rated]),
-        model=model,
+        predicted=np.array([item.prediction for item in items]),
         methods=len(study.settings.methods),
         classes=len(study.settings.classes),
     )
 
 
+def _method_result(
+    name: str, m: int, ratings: Ratings, items: Sequence[Item], accuracy: Estimate, careful: Estimate,
+    seconds: Array,
+) -> MethodResult:  # fmt: skip
+    """Return the results of method number `m`."""
+    mine, counts, cells = ratings.method == m, ratings.counts()[m], [item.cells[m] for item in items]
+    rated = counts.sum(axis=1) > 0
+    return MethodResult(
+        method=name,
+        items=int(rated.sum()),
+        answers=int(mine.sum()),
+        accuracy=accuracy,
+        careful=careful,
+        single=_mean(ratings.agrees[mine]),
+        neutral=_mean(ratings.choice[mine] == UNDECIDED),
+        seconds=_median(seconds),
+        alpha=alpha(counts),
+        posthoc=_matches([cell.posthoc for cell in cells], ratings.predicted, rated),
+        evaluator=_matches([cell.evaluator for cell in cells], ratings.predicted, rated),
+        confusion=_confusion(decided(counts)[rated], ratings.predicted[rated], ratings.classes),
+    )
+
+
+def decided(counts: Array) -> Array:
+    """Return what the raters of each cell decided: the class with the most votes; a tie is UNDECIDED.
+
+    With two classes this is the sign of the paper's mean of +1, -1 and 0. "Cannot tell" counts for no class.
+
+    >>> decided(np.array([[2, 1, 0], [1, 1, 5], [0, 1, 5]])).tolist()
+    [0, -1, 1]
+    """
+    votes = counts[..., :-1]
+    most = votes.max(axis=-1)
+    alone = (votes == most[..., None]).sum(axis=-1) == 1
+    return np.where(alone & (most > 0), votes.argmax(axis=-1), UNDECIDED)
+
+
+def human_accuracy(
+    ratings: Ratings, *, draws: int = DRAWS, seed: int = 0
+) -> tuple[list[Estimate], dict[tuple[int, int], Estimate]]:
+    """Return each method's human accuracy, and the differences between every two, paired by item.
+
+    Intervals come from a bootstrap over both items and raters (the pigeonhole bootstrap, Owen 2007, which is
+    conservative). Draws contain fewer different raters, who decide less often, and so are biased downwards;
+    intervals are shifted by the estimated bias.
+    """
+    pairs = list(combinations(range(ratings.methods), 2))
+    rng = np.random.default_rng(seed)
+    raters, who = np.unique(ratings.rater, return_inverse=True)
+    value = _shares(ratings, pairs, np.ones(ratings.items), None)
+    drawn = np.array(
+        [
+            _shares(ratings, pairs, _resample(ratings.items, rng), _resample(len(raters), rng)[who])
+            for _ in range(draws if len(raters) else 0)
+        ]
+    ).reshape(-1, len(value))
+    lowest = [0.0] * ratings.methods + [-1.0] * len(pairs)
+    estimates = [_estimate(*each) for each in zip(value, drawn.T, lowest, strict=True)]
+    return estimates[: ratings.methods], dict(zip(pairs, estimates[ratings.methods :], strict=True))
+
+
+def _resample(n: int, rng: np.random.Generator) -> Array:
+    """Return how often each of n is drawn in n draws."""
+    return np.asarray(rng.multinomial(n, np.full(n, 1 / n)), dtype=float)
+
+
+def _shares(ratings: Ratings, pairs: Sequence[tuple[int, int]], items: Array, answers: Array | None) -> Array:
+    """Return the accuracies, then the paired differences, with weights of items and answers; NaN if none."""
+    counts = ratings.counts(answers)
+    rated = (counts.sum(axis=2) > 0) * items  # (methods, items)
+    right = decided(counts) == ratings.predicted
+    with np.errstate(invalid="ignore"):
+        accuracies = (right * rated).sum(axis=1) / rated.sum(axis=1)
+        differences = []
+        for a, b in pairs:
+            both = (rated[a] > 0) * rated[b]
+            differences.append((both * (right[a] * 1.0 - right[b])).sum() / both.sum())
+    return np.array([*accuracies, *differences])
+
+
+def _estimate(value: float, drawn: Array, lowest: float) -> Estimate:
+    drawn = drawn[np.isfinite(drawn)]
+    if not len(drawn) or np.isnan(value):
+        return Estimate(float(value))
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) + value - drawn.mean()
+    return Estimate(float(value), float(max(lowest, low)), float(min(1.0, high)))
+
+
+def alpha(counts: Array) -> float:
+    """Return Krippendorff's alpha (nominal) of (items, answers) counts.
+
+    It is NaN if no item has two answers, or all answers are the same.
+
+    >>> round(alpha(np.array([[2, 0], [0, 2], [1, 1]])), 3)
+    0.444
+    """
+    krippendorff = require("krippendorff", extra="study")
+    pairable = counts[counts.sum(axis=1) > 1]
+    if not len(pairable) or (pairable.sum(axis=0) > 0).sum() < 2:
+        return float("nan")
+    return float(krippendorff.alpha(value_counts=pairable.astype(int), level_of_measurement="nominal"))
+
+
 def _careless(answers: Sequence[Answer]) -> list[Careless]:
-    """Raters who got too few of their checks right."""
+    """Return the raters who passed too few of their checks."""
     checks: dict[int, list[bool]] = {}
     for answer in answers:
         if answer.item is None:
-            checks.setdefault(answer.number, []).append(answer.choice == answer.model)
+            checks.setdefault(answer.number, []).append(answer.choice == answer.expected)
     return [
         Careless(number, sum(passed), len(passed))
         for number, passed in checks.items()
@@ -196,16 +344,16 @@ def _learning(rated: Sequence[Answer], agrees: Array, seconds: Array, length: in
     ]
 
 
-def _confusion(decision: Array, model: Array, classes: int) -> Array:
+def _confusion(decision: Array, predicted: Array, classes: int) -> Array:
     table = np.zeros((classes, classes + 1), dtype=int)
-    np.add.at(table, (model, decision), 1)  # UNDECIDED, -1, is the last column
+    np.add.at(table, (predicted, decision), 1)  # UNDECIDED, -1, is the last column
     return table
 
 
-def _same(classes: Sequence[int | None], model: Array, there: Array) -> float:
-    """The share of rated items for which a class is known and is the model's."""
-    known = [(c, m) for c, m, t in zip(classes, model, there, strict=True) if t and c is not None]
-    return float(np.mean([c == m for c, m in known])) if known else float("nan")
+def _matches(classes: Sequence[int | None], predicted: Array, rated: Array) -> float:
+    """Return the share of rated items with a class for which it is the predicted one."""
+    pairs = [(c, p) for c, p, r in zip(classes, predicted, rated, strict=True) if r and c is not None]
+    return float(np.mean([c == p for c, p in pairs])) if pairs else float("nan")
 
 
 def _mean(values: Array) -> float:

@@ -1,7 +1,6 @@
-"""A rater's session: the next task, an answer, undoing the last one, coming back.
+"""A rater's session: the next task, an answer, undoing the last answer, coming back.
 
-Every step is one transaction. A repeated request is the same answer: it names the task and the attempt that
-it was made for, and the second time changes nothing.
+Every step is one transaction. An answer names its task and attempt: a repeated request changes nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ import sqlite3
 import time
 from dataclasses import dataclass
 
-from l2x.apps.study._content import Content
 from l2x.apps.study._study import Rater, Study
+from l2x.display import Content
 from l2x.errors import InputError, StudyError
 
 Row = sqlite3.Row
@@ -20,43 +19,32 @@ Row = sqlite3.Row
 
 @dataclass(frozen=True)
 class Task:
-    """What a rater is shown; nothing in it tells the method.
-
-    Attributes
-    ----------
-    position, attempt : name this task in the answer to it
-    content : of an item or of a task to practise on; None in a check
-    told : in a check, the class to choose
-    done, of : answered so far and planned, of practice or of the session
-    undoable : position and attempt of the last answer, if it can be undone
-    feedback : after practice, what the rater said and what the model said
-    """
+    """What a rater is shown; it does not reveal the method. Position and attempt identify it in an answer."""
 
     position: int
     attempt: int
     practice: bool
-    content: Content | None
-    told: int | None
-    done: int
-    of: int
-    undoable: tuple[int, int] | None
-    feedback: tuple[int | None, int] | None
+    content: Content | None  # of an item or of a practice task; None in a check
+    expected: int | None  # in a check, the class to choose
+    done: int  # answered tasks, of practice or of the session
+    of: int  # planned tasks
+    undoable: tuple[int, int] | None  # position and attempt of the last answer, if it can be undone
+    feedback: tuple[int | None, int] | None  # after practice: the rater's answer, the model's prediction
 
 
 def next_task(study: Study, rater: Rater) -> Task | None:
-    """The task that is open, or a new one; None if there is nothing left to do for this rater."""
+    """Return the open task or a new one; None if nothing is left to do for this rater."""
     with study.store.writing() as db:
-        if _closed(db):
-            raise StudyError("This study is closed: it takes no more answers.")
+        _check_open(db)
         _release(db, time.time() - study.settings.patience, rater)
-        found = _open(db, rater) or _reopened(db, rater) or _offered(db, study, rater)
-        if found is None:
+        row = _open(db, rater) or _reopened(db, rater) or _offered(db, study, rater)
+        if row is None:
             return None
         db.execute(
             "UPDATE tasks SET shown = ? WHERE rater = ? AND position = ?",
-            (time.time(), rater.rater, found["position"]),
+            (time.time(), rater.rater, row["position"]),
         )
-        return _task(db, study, rater, found)
+        return _task(db, study, rater, row)
 
 
 def give_answer(
@@ -68,29 +56,22 @@ def give_answer(
     *,
     seconds: float | None = None,
 ) -> None:
-    """Record an answer; when this returns, it is on disk. A choice of None is "cannot tell".
+    """Record an answer; it is on disk when this returns. A choice of None is "cannot tell".
 
-    `seconds` are measured from when the task was last shown, except for simulated raters, who have none.
+    `seconds` is by default the time since the task was last shown; simulated raters have none.
     """
     if choice is not None and not 0 <= choice < len(study.settings.classes):
         raise InputError(f"There is no answer {choice}; choose one of those that are shown.")
     with study.store.writing() as db:
         task = _task_at(db, rater, position)
-        before = db.execute(
-            "SELECT choice FROM answers WHERE rater = ? AND position = ? AND attempt = ?",
-            (rater.rater, position, attempt),
-        ).fetchone()
-        if before is not None:
-            if before["choice"] == choice:
-                return  # the same request once more
-            raise StudyError("This task has an answer already; undo it to give another.")
-        if _closed(db):
-            raise StudyError("This study is closed: it takes no more answers.")
+        if _repeats(db, rater, position, attempt, choice):
+            return
+        _check_open(db)
         if attempt != task["attempt"]:
             raise StudyError("This page is out of date; load it again.")
         if task["state"] == "released" and not _take_back(db, rater, task):
             raise StudyError(
-                "While you were away this task was given to somebody else; go on with the next one."
+                "While you were away, this task was given to another rater; go on with the next."
             )
         now = time.time()
         if seconds is None and not rater.simulated:
@@ -103,14 +84,24 @@ def give_answer(
         _set_state(db, rater, position, "answered")
 
 
+def _repeats(db: sqlite3.Connection, rater: Rater, position: int, attempt: int, choice: int | None) -> bool:
+    """Return whether this answer is stored already; raise a StudyError if another one is."""
+    stored = db.execute(
+        "SELECT choice FROM answers WHERE rater = ? AND position = ? AND attempt = ?",
+        (rater.rater, position, attempt),
+    ).fetchone()
+    if stored is not None and stored["choice"] != choice:
+        raise StudyError("This task already has an answer; undo it to give another.")
+    return stored is not None
+
+
 def undo(study: Study, rater: Rater, position: int, attempt: int) -> None:
-    """Take back the last answer; it stays in the file as undone, and its task is open again."""
+    """Undo the last answer: it stays in the file, marked as undone, and its task is open again."""
     with study.store.writing() as db:
         task = _task_at(db, rater, position)
         if attempt < task["attempt"]:
-            return  # the same request once more
-        if _closed(db):
-            raise StudyError("This study is closed: its answers stay as they are.")
+            return  # a repeated request
+        _check_open(db)
         if _undoable(db, rater) != (position, attempt):
             raise StudyError("Only the last answer can be undone.")
         db.execute(
@@ -124,20 +115,21 @@ def undo(study: Study, rater: Rater, position: int, attempt: int) -> None:
 
 
 def answered(study: Study, rater: Rater) -> int:
-    """How many items and checks the rater has answered."""
+    """Return the number of items and checks that the rater has answered."""
     with study.store.reading() as db:
         return _count(db, rater, "kind != 'practice' AND state = 'answered'")
 
 
 def last_answer(study: Study, rater: Rater) -> tuple[int, int] | None:
-    """Position and attempt of the last answer, if it can be undone."""
+    """Return position and attempt of the last answer, if it can be undone."""
     with study.store.reading() as db:
         return _undoable(db, rater)
 
 
-def _closed(db: sqlite3.Connection) -> bool:
-    found = db.execute("SELECT value FROM settings WHERE name = 'closed'").fetchone()
-    return found is not None and bool(json.loads(found["value"]))
+def _check_open(db: sqlite3.Connection) -> None:
+    row = db.execute("SELECT value FROM settings WHERE name = 'closed'").fetchone()
+    if row is not None and json.loads(row["value"]):
+        raise StudyError("This study is closed: it accepts no more answers.")
 
 
 def _task_at(db: sqlite3.Connection, rater: Rater, position: int) -> Row:
@@ -159,19 +151,19 @@ def _count(db: sqlite3.Connection, rater: Rater, condition: str) -> int:
 
 
 def _open(db: sqlite3.Connection, rater: Rater) -> Row | None:
-    """After undoing, two tasks are open: the earlier one first."""
+    """Return the earliest open task; after undoing there are two."""
     query = "SELECT * FROM tasks WHERE rater = ? AND state = 'open' ORDER BY position LIMIT 1"
-    found: Row | None = db.execute(query, (rater.rater,)).fetchone()
-    return found
+    row: Row | None = db.execute(query, (rater.rater,)).fetchone()
+    return row
 
 
 def _taken(rater: Rater) -> str:
-    """The column of cells that counts raters of this kind: stand-ins never use up people's quotas."""
+    """Return the column of cells that counts raters of this kind; simulated raters have their own quotas."""
     return "simulated" if rater.simulated else "people"
 
 
 def _release(db: sqlite3.Connection, before: float, rater: Rater) -> None:
-    """Items that were shown so long ago that nobody seems to be there go to others; not this rater's own."""
+    """Release items that other raters left open and last saw before this time."""
     column = _taken(rater)
     left = db.execute(
         "SELECT rater, position, item, method FROM tasks JOIN raters USING (rater)"
@@ -179,18 +171,14 @@ def _release(db: sqlite3.Connection, before: float, rater: Rater) -> None:
         (before, rater.rater, rater.simulated),
     ).fetchall()
     for row in left:
-        db.execute(
-            "UPDATE tasks SET state = 'released' WHERE rater = ? AND position = ?",
-            (row["rater"], row["position"]),
-        )
-        db.execute(
-            f"UPDATE cells SET {column} = {column} - 1 WHERE item = ? AND method = ?",
-            (row["item"], row["method"]),
-        )
+        release = "UPDATE tasks SET state = 'released' WHERE rater = ? AND position = ?"
+        db.execute(release, (row["rater"], row["position"]))
+        free = f"UPDATE cells SET {column} = {column} - 1 WHERE item = ? AND method = ?"
+        db.execute(free, (row["item"], row["method"]))
 
 
 def _take_back(db: sqlite3.Connection, rater: Rater, task: Row) -> bool:
-    """Open a released task again, if its cell still needs an answer."""
+    """Open a released task again if its cell still needs an answer; return whether it does."""
     column = _taken(rater)
     room = db.execute(
         f"UPDATE cells SET {column} = {column} + 1 WHERE item = ? AND method = ? AND {column} < quota",
@@ -203,7 +191,7 @@ def _take_back(db: sqlite3.Connection, rater: Rater, task: Row) -> bool:
 
 
 def _reopened(db: sqlite3.Connection, rater: Rater) -> Row | None:
-    """A task of this rater that was released and is still needed: they have seen it already."""
+    """Return a released task of this rater, opened again, if one still needs an answer."""
     query = "SELECT * FROM tasks WHERE rater = ? AND state = 'released' ORDER BY position"
     for task in db.execute(query, (rater.rater,)).fetchall():
         if _take_back(db, rater, task):
@@ -212,11 +200,11 @@ def _reopened(db: sqlite3.Connection, rater: Rater) -> Row | None:
 
 
 def _offered(db: sqlite3.Connection, study: Study, rater: Rater) -> Row | None:
-    """The next task of the rater's own order: practice, then items with checks among them."""
-    design = study.settings.design
+    """Add and return the rater's next task: practice first, then items with checks among them."""
+    settings = study.settings
     position = _count(db, rater, "TRUE")
-    checks = design.checks_of(rater.number, simulated=rater.simulated)
-    place = position - design.practice
+    checks = settings.checks_of(rater.number, simulated=rater.simulated)
+    place = position - settings.practice
     if place < 0:
         lessons = db.execute("SELECT lesson FROM lessons WHERE purpose = 'practice' ORDER BY lesson")
         _insert(db, rater, position, "practice", lesson=lessons.fetchall()[position]["lesson"])
@@ -224,7 +212,7 @@ def _offered(db: sqlite3.Connection, study: Study, rater: Rater) -> Row | None:
         _insert(db, rater, position, "check", expected=checks[place])
     else:
         done = _count(db, rater, "kind = 'item' AND state != 'released'")
-        cell = _needed_cell(db, study, rater, position) if done < design.per_rater else None
+        cell = _needed_cell(db, study, rater, position) if done < settings.per_rater else None
         if cell is None:
             return None
         column = _taken(rater)
@@ -244,19 +232,17 @@ def _insert(db: sqlite3.Connection, rater: Rater, position: int, kind: str, **ab
 
 
 def _needed_cell(db: sqlite3.Connection, study: Study, rater: Rater, position: int) -> tuple[int, int] | None:
-    """An item that this rater has not seen, under the method whose turn it is; where that method needs no
-    more answers, under the one that this rater has had least."""
-    design = study.settings.design
+    """Return (item, method) for a new task; None if no item that this rater has not seen needs an answer.
+
+    The method follows from the plan; if it needs no more answers, it is the one this rater has had least.
+    """
+    settings = study.settings
     index = _count(db, rater, "kind = 'item'")
-    turn = design.method_at(rater.number, index, simulated=rater.simulated)
-    had = dict(
-        tuple(row)
-        for row in db.execute(
-            "SELECT method, count(*) FROM tasks WHERE rater = ? AND kind = 'item' GROUP BY method",
-            (rater.rater,),
-        )
-    )
-    others = sorted(set(range(design.methods)) - {turn}, key=lambda method: (had.get(method, 0), method))
+    turn = settings.method_at(rater.number, index, simulated=rater.simulated)
+    counted = "SELECT method, count(*) FROM tasks WHERE rater = ? AND kind = 'item' GROUP BY method"
+    had = dict(map(tuple, db.execute(counted, (rater.rater,))))
+    methods = set(range(len(settings.methods)))
+    others = sorted(methods - {turn}, key=lambda method: (had.get(method, 0), method))
     column = _taken(rater)
     for method in (turn, *others):
         needed = db.execute(
@@ -267,13 +253,13 @@ def _needed_cell(db: sqlite3.Connection, study: Study, rater: Rater, position: i
         ).fetchall()
         if needed:
             fewest = [row["item"] for row in needed if row[1] == needed[0][1]]
-            rng = design.draws(rater.number, position, simulated=rater.simulated)
+            rng = settings.item_draw(rater.number, position, simulated=rater.simulated)
             return int(rng.choice(fewest)), method
     return None
 
 
 def _undoable(db: sqlite3.Connection, rater: Rater) -> tuple[int, int] | None:
-    """The last answer, unless one was undone just now."""
+    """Return position and attempt of the last answer, unless an undone task is still open."""
     last = db.execute(
         "SELECT position, attempt FROM tasks WHERE rater = ? AND state = 'answered'"
         " ORDER BY position DESC LIMIT 1",
@@ -284,8 +270,8 @@ def _undoable(db: sqlite3.Connection, rater: Rater) -> tuple[int, int] | None:
 
 
 def _task(db: sqlite3.Connection, study: Study, rater: Rater, row: Row) -> Task:
-    """The task as the rater sees it."""
-    design, practice = study.settings.design, row["kind"] == "practice"
+    """Return the task as the rater sees it."""
+    settings, practice = study.settings, row["kind"] == "practice"
     content: Content | None = None
     if practice:
         lesson = db.execute("SELECT * FROM lessons WHERE lesson = ?", (row["lesson"],)).fetchone()
@@ -301,19 +287,19 @@ def _task(db: sqlite3.Connection, study: Study, rater: Rater, row: Row) -> Task:
         attempt=row["attempt"],
         practice=practice,
         content=content,
-        told=row["expected"],
+        expected=row["expected"],
         done=_count(db, rater, f"{kind} AND state = 'answered'"),
-        of=design.practice if practice else design.length,
+        of=settings.practice if practice else settings.length,
         undoable=_undoable(db, rater),
         feedback=_feedback(db, rater, row["position"]),
     )
 
 
 def _feedback(db: sqlite3.Connection, rater: Rater, position: int) -> tuple[int | None, int] | None:
-    """What was said of the task before, and what the model said, if that was practice."""
+    """Return answer and prediction of the task before, if that was practice."""
     before = db.execute(
-        "SELECT choice, lessons.answer FROM tasks JOIN answers USING (rater, position, attempt)"
+        "SELECT choice, lessons.prediction FROM tasks JOIN answers USING (rater, position, attempt)"
         " JOIN lessons USING (lesson) WHERE rater = ? AND position = ? AND kind = 'practice'",
         (rater.rater, position - 1),
     ).fetchone()
-    return None if before is None else (before["choice"], before["answer"])
+    return None if before is None else (before["choice"], before["prediction"])

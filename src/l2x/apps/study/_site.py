@@ -1,17 +1,20 @@
-"""The site of a study: raters behind their own secret links, the organiser behind another.
+"""The site of a study: every rater has a secret link, and so has the organiser.
 
-An answer is acknowledged, by a redirect to the next task, only when it is on disk. Nothing that a rater
-receives tells the method behind an item, and nothing of the site is loaded from another host.
+An answer is acknowledged, by a redirect to the next task, only when it is on disk. Pages do not reveal the
+method behind an item to raters, and load nothing from another host.
 """
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from fastapi import Depends, FastAPI, Request
+import uvicorn
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -22,21 +25,25 @@ from l2x.display import SECURITY_HEADERS, STATIC, environment
 from l2x.errors import InputError, StudyError
 
 OWN = Path(__file__).parent / "static"
-# Answers are tiny; whatever is longer is not one.
+# Answers are tiny; longer bodies are refused.
 BODY_BYTES = 10_000
 MOST_INVITED = 200
-# A report brings its styles along, and needs nothing else.
+# A report contains its styles and loads nothing.
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-UNKNOWN_LINK = "This link is not known. Check that it was copied whole, or ask whoever sent it."
-SENTENCES = {404: UNKNOWN_LINK, 405: "This address is not for that.", 413: "That is too long."}
+UNKNOWN_LINK = "This link is unknown. Check that you copied all of it, or ask the person who sent it."
+SENTENCES = {
+    404: UNKNOWN_LINK,
+    405: "This address does not accept that kind of request.",
+    413: "The request is too long.",
+}
 NEUTRAL = "neutral"
-# The page's key for taking an answer back (undo.html), and those that answers may have.
+# The key that undoes an answer (undo.html), and the keys for answers.
 UNDO_KEY = "u"
 KEYS = "1234567890abcdefghijklmnopqrstvwxyz"
 
 
 async def form_fields(request: Request) -> dict[str, str]:
-    """The fields of a form, as browsers send them; too long a body is not read to its end."""
+    """Return the fields of a form, as browsers send them; a body that is too long is not read to its end."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -52,7 +59,7 @@ Fields = Annotated[dict[str, str], Depends(form_fields)]
 
 
 def site(study: Study, *, open_to_all: bool = False) -> FastAPI:
-    """The web application; `open_to_all` lets anybody rate, under a nickname."""
+    """Return the web application; `open_to_all` lets anybody rate, under a nickname."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     pages = environment("l2x.apps.study", extra="study")
     pages.globals |= {"settings": study.settings, "keys": answer_keys(study.settings.classes)}
@@ -64,6 +71,7 @@ def site(study: Study, *, open_to_all: bool = False) -> FastAPI:
     _add_frame(app)
     _add_joining(app, study, page, open_to_all)
     _add_rating(app, study, page)
+    _add_answering(app, study)
     _add_organising(app, study, page, open_to_all)
     return app
 
@@ -72,7 +80,7 @@ Page = Callable[..., HTMLResponse]
 
 
 def _add_frame(app: FastAPI) -> None:
-    """Files of the pages, and headers of every answer."""
+    """Add the static files and the headers of every response."""
     files = {path.name: path for folder in (STATIC, OWN) for path in folder.iterdir()}
 
     @app.get("/static/{name}")
@@ -94,7 +102,7 @@ def _add_frame(app: FastAPI) -> None:
 
 
 def _add_errors(app: FastAPI, page: Page) -> None:
-    """Every refusal is a page with one sentence."""
+    """Show every error as a page with one sentence."""
 
     def refusal(status: int, sentence: str) -> HTMLResponse:
         return page("message.html", status, heading="That did not work", sentence=sentence)
@@ -114,19 +122,19 @@ def _add_errors(app: FastAPI, page: Page) -> None:
     @app.exception_handler(Exception)
     def unexpected(_: Request, error: Exception) -> HTMLResponse:
         return refusal(
-            500, "Something went wrong here. What you answered before is stored; load the page again."
+            500, "Something went wrong here. Your earlier answers are stored; load the page again."
         )
 
 
 def _add_joining(app: FastAPI, study: Study, page: Page, open_to_all: bool) -> None:
-    """How somebody without a link of their own gets one."""
+    """Add the pages on which people get a link of their own."""
 
     def joined(fields: dict[str, str], *, named: bool) -> RedirectResponse:
         if study.closed:
-            raise StudyError("This study is closed: it takes no more answers.")
+            raise StudyError("This study is closed: it accepts no more answers.")
         nickname = fields.get("nickname", "")
         if named and not nickname.strip():
-            raise InputError("Choose a nickname, so that the organiser can tell raters apart.")
+            raise InputError("Choose a nickname, so that the organiser can distinguish raters.")
         return _to(f"/r/{study.invite(nickname).token}")
 
     @app.get("/")
@@ -157,26 +165,14 @@ def _add_joining(app: FastAPI, study: Study, page: Page, open_to_all: bool) -> N
 
 
 def _add_rating(app: FastAPI, study: Study, page: Page) -> None:
-    """A rater's own pages, all at one address: consent, instructions, tasks, thanks."""
-
-    def known(token: str) -> Rater:
-        rater = study.rater(token)
-        if rater is None or rater.simulated:
-            raise HTTPException(404)
-        return rater
-
-    def ready(token: str) -> Rater:
-        rater = known(token)
-        if not (rater.consented and rater.started):
-            raise StudyError("Read the instructions first; your own link leads to them.")
-        return rater
+    """Add the rater's page, whose address stays the same: consent, instructions, tasks, thanks."""
 
     @app.get("/r/{token}")
     def current(token: str) -> HTMLResponse:
-        rater = known(token)
+        rater = _rater(study, token)
         here = f"/r/{rater.token}"
         if study.closed:
-            sentence = "This study is closed: it takes no more answers. Thank you for your help."
+            sentence = "This study is closed: it accepts no more answers. Thank you for your help."
             return page("message.html", heading="Closed", sentence=sentence)
         if not rater.consented:
             return page("consent.html", here=here)
@@ -190,19 +186,28 @@ def _add_rating(app: FastAPI, study: Study, page: Page) -> None:
 
     @app.post("/r/{token}/consent")
     def consent(token: str) -> RedirectResponse:
-        study.consent(known(token))
+        study.consent(_rater(study, token))
         return _to(f"/r/{token}")
 
     @app.post("/r/{token}/start")
     def start(token: str) -> RedirectResponse:
-        study.start(known(token))
+        study.start(_rater(study, token))
         return _to(f"/r/{token}")
+
+
+def _add_answering(app: FastAPI, study: Study) -> None:
+    """Add the forms of a task: answer, and undo the last answer."""
+
+    def ready(token: str) -> Rater:
+        rater = _rater(study, token)
+        if not (rater.consented and rater.started):
+            raise StudyError("Read the instructions first; your own link leads to them.")
+        return rater
 
     @app.post("/r/{token}/answer")
     def answer(token: str, fields: Fields) -> RedirectResponse:
         rater = ready(token)
-        given = fields.get("choice", "")
-        choice = None if given == NEUTRAL else _whole(fields, "choice")
+        choice = None if fields.get("choice") == NEUTRAL else _whole(fields, "choice")
         session.give_answer(study, rater, _whole(fields, "position"), _whole(fields, "attempt"), choice)
         return _to(f"/r/{token}")
 
@@ -213,16 +218,25 @@ def _add_rating(app: FastAPI, study: Study, page: Page) -> None:
         return _to(f"/r/{token}")
 
 
-def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -> None:
-    """The organiser's page: progress, links, closing, the report."""
+def _rater(study: Study, token: str) -> Rater:
+    """Return the person with this link, or raise a 404."""
+    rater = study.rater(token)
+    if rater is None or rater.simulated:
+        raise HTTPException(404)
+    return rater
 
-    def only_the_organiser(token: str) -> None:
+
+def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -> None:
+    """Add the organiser's page: progress, links, closing, the report."""
+
+    def only_organiser(token: str) -> None:
         if not study.is_organiser(token):
             raise HTTPException(404)
 
+    private = APIRouter(prefix="/o/{token}", dependencies=[Depends(only_organiser)])
+
     def overview(name: str, request: Request) -> HTMLResponse:
         base = f"{request.url.scheme}://{request.url.netloc}"
-        people, simulated = study.progress(), study.progress(simulated=True)
         return page(
             name,
             here=f"/o/{study.organiser_token}",
@@ -231,19 +245,26 @@ def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -
             open_to_all=open_to_all,
             closed=study.closed,
             quotas=study.quotas(),
-            people=people,
-            simulated=simulated,
+            people=study.progress(),
+            simulated=study.progress(simulated=True),
         )
 
-    @app.get("/o/{token}", dependencies=[Depends(only_the_organiser)])
+    @private.get("")
     def organiser(request: Request) -> HTMLResponse:
         return overview("organiser.html", request)
 
-    @app.get("/o/{token}/progress", dependencies=[Depends(only_the_organiser)])
+    @private.get("/progress")
     def progress(request: Request) -> HTMLResponse:
         return overview("progress.html", request)
 
-    @app.post("/o/{token}/invite", dependencies=[Depends(only_the_organiser)])
+    _add_actions(private, study)
+    app.include_router(private)
+
+
+def _add_actions(private: APIRouter, study: Study) -> None:
+    """Add the organiser's actions: invite, close, and download report and answers."""
+
+    @private.post("/invite")
     def invite(token: str, fields: Fields) -> RedirectResponse:
         number = _whole(fields, "number")
         if not 1 <= number <= MOST_INVITED:
@@ -252,26 +273,26 @@ def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -
             study.invite()
         return _to(f"/o/{token}")
 
-    @app.post("/o/{token}/close", dependencies=[Depends(only_the_organiser)])
+    @private.post("/close")
     def close(token: str, fields: Fields) -> RedirectResponse:
         study.set_closed(fields.get("closed") == "yes")
         return _to(f"/o/{token}")
 
-    @app.get("/o/{token}/report", dependencies=[Depends(only_the_organiser)])
+    @private.get("/report")
     def report() -> HTMLResponse:
         return HTMLResponse(render(study), headers={"Content-Security-Policy": REPORT_POLICY})
 
-    @app.get("/o/{token}/answers.csv", dependencies=[Depends(only_the_organiser)])
+    @private.get("/answers.csv")
     def answers() -> Response:
         saved = {"Content-Disposition": 'attachment; filename="answers.csv"'}
         return Response(answers_csv(study), media_type="text/csv", headers=saved)
 
 
 def answer_keys(classes: Sequence[str]) -> list[str]:
-    """Return one key for each class, then the key for "cannot tell"; no two are equal, and none is undo's.
+    """Return one key for each class, then the key for "cannot tell"; they differ, and none is the undo key.
 
-    If every class is a letter or a digit of its own, the keys are the classes themselves; otherwise they are
-    `KEYS`, in order. Classes for which no key is left have "": raters click on their buttons.
+    If every class is a different letter or digit, the keys are the classes themselves; otherwise they are
+    `KEYS`, in order. Classes without a key have "": raters click on their buttons.
 
     >>> answer_keys(["negative", "positive"]), answer_keys(["3", "8"])
     (['1', '2', '3'], ['3', '8', 'x'])
@@ -286,7 +307,7 @@ def answer_keys(classes: Sequence[str]) -> list[str]:
 
 
 def _to(path: str) -> RedirectResponse:
-    """The acknowledgement of a form: what comes next is at this address."""
+    """Acknowledge a form; the next page is at this address."""
     return RedirectResponse(path, status_code=303)
 
 
@@ -295,3 +316,29 @@ def _whole(fields: dict[str, str], name: str) -> int:
     if not (given.isascii() and given.isdigit() and len(given) < 10):
         raise InputError(f"The form's field '{name}' is {given[:40]!r}; expected a whole number.")
     return int(given)
+
+
+def serve(
+    study: Study,
+    *,
+    host: str,
+    port: int,
+    open_to_all: bool = False,
+    announce: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve the site until interrupted; requests that have begun are finished.
+
+    `announce` gets the address as soon as browsers can connect; port 0 takes any free port.
+    """
+    # No access log: addresses are secrets.
+    config = uvicorn.Config(site(study, open_to_all=open_to_all), log_level="warning", access_log=False)
+    six = ":" in host
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if six else socket.AF_INET)
+    except OSError as error:
+        raise InputError(
+            f"Cannot listen on {host}:{port}: {error.strerror or error}. Try another --port, or 0 for any."
+        ) from error
+    with listening:
+        announce(f"http://{f'[{host}]' if six else host}:{listening.getsockname()[1]}")
+        asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))

@@ -1,6 +1,6 @@
-"""The study's file: one SQLite database, in which an answer stands before it is acknowledged.
+"""The study's file: one SQLite database; an answer is on disk before it is acknowledged.
 
-The database itself refuses what must not happen: a cell (an item under a method) over its quota, one review
+Constraints of the database rule out: more answers to a cell (an item under a method) than its quota, one item
 twice for the same rater, two answers to one task, a simulated rater who becomes a person.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 
 from l2x.errors import InputError, WriteError
 
-APPLICATION = 0x6C327853  # "l2xS": tells a study from other databases
+APPLICATION = 0x6C327853  # "l2xS": distinguishes a study from other databases
 VERSION = 1
-# Seconds that a writer waits for another process, such as `l2x study simulate` beside a running site.
+# Seconds that a writer waits for another process, such as `l2x study simulate` while the site runs.
 WAIT = 30.0
 
 SCHEMA = """
@@ -26,14 +26,14 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHO
 CREATE TABLE items (
     item INTEGER PRIMARY KEY,
     row INTEGER NOT NULL,                -- in the data that the items were drawn from
-    answer INTEGER NOT NULL              -- the model's class for the whole input
+    prediction INTEGER NOT NULL          -- the class that the model predicts for the whole input
 ) STRICT;
 CREATE TABLE cells (
     item INTEGER NOT NULL REFERENCES items,
     method INTEGER NOT NULL,
     content TEXT NOT NULL,               -- what raters see, as JSON
-    posthoc INTEGER,                     -- the model's class for the selection alone
-    judge INTEGER,                       -- the judge's class for it
+    posthoc INTEGER,                     -- the class that the model predicts from the selected features
+    evaluator INTEGER,                   -- the class that the evaluator predicts from them
     quota INTEGER NOT NULL,
     people INTEGER NOT NULL DEFAULT 0 CHECK (people BETWEEN 0 AND quota),      -- tasks open or answered
     simulated INTEGER NOT NULL DEFAULT 0 CHECK (simulated BETWEEN 0 AND quota),
@@ -43,7 +43,7 @@ CREATE TABLE lessons (                   -- worked examples, then practice; neve
     lesson INTEGER PRIMARY KEY,
     purpose TEXT NOT NULL CHECK (purpose IN ('example', 'practice')),
     content TEXT NOT NULL,
-    answer INTEGER NOT NULL
+    prediction INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE raters (
     rater INTEGER PRIMARY KEY,
@@ -51,7 +51,7 @@ CREATE TABLE raters (
     number INTEGER NOT NULL,             -- among people, or among simulated raters, from 0
     nickname TEXT NOT NULL,
     simulated INTEGER NOT NULL CHECK (simulated IN (0, 1)),
-    reader TEXT,                         -- what a simulated rater is
+    reader TEXT,                         -- the kind of a simulated rater
     joined REAL NOT NULL,
     consented REAL,
     started REAL,                        -- instructions read
@@ -66,11 +66,11 @@ CREATE TABLE tasks (
     item INTEGER,
     method INTEGER,
     lesson INTEGER REFERENCES lessons,
-    expected INTEGER,                    -- of a check
+    expected INTEGER,                    -- the class to choose, in a check
     state TEXT NOT NULL CHECK (state IN ('open', 'answered', 'released')),
-    attempt INTEGER NOT NULL DEFAULT 0,  -- how often an answer was undone
+    attempt INTEGER NOT NULL DEFAULT 0,  -- how many answers were undone
     offered REAL NOT NULL,
-    shown REAL NOT NULL,                 -- last time
+    shown REAL NOT NULL,                 -- when it was last shown
     PRIMARY KEY (rater, position),
     UNIQUE (rater, item),
     FOREIGN KEY (item, method) REFERENCES cells
@@ -91,7 +91,7 @@ CREATE TABLE answers (
 
 
 class Store:
-    """A connection to the file, shared by threads: one at a time."""
+    """A connection to the file that threads share, one at a time."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -104,8 +104,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is on disk when the block has ended, or has not happened; a block within a block
-        is part of the outer one."""
+        """Begin a transaction, which is on disk after the block, or rolled back; nested blocks join it."""
         with self._lock:
             if self._db.in_transaction:
                 yield self._db
@@ -120,7 +119,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One state of the file, whatever is written meanwhile."""
+        """Read a single state of the file, even if others write at the same time."""
         with self._lock:
             nested = self._db.in_transaction
             if not nested:
@@ -132,31 +131,24 @@ class Store:
                     self._db.execute("COMMIT")
 
     def setting(self, name: str) -> Any:
+        """Return a value of the table of settings; None if it is not set."""
         with self.reading() as db:
-            found = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return None if found is None else json.loads(found["value"])
+            row = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row["value"])
 
     def set(self, name: str, value: Any) -> None:
+        """Store a value in the table of settings."""
         with self.writing() as db:
             db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
 
     def close(self) -> None:
-        """After the last connection is closed, the file alone is the whole study."""
+        """Close the connection; after the last one is closed, the study is a single file."""
         with self._lock:
             self._db.close()
 
 
-def create(
-    path: str | Path,
-    *,
-    settings: dict[str, Any],
-    items: Sequence[tuple[int, int]],
-    cells: Sequence[tuple[int, int, str, int | None, int | None]],
-    lessons: Sequence[tuple[str, str, int]],
-    quota: int,
-) -> Store:
-    """A new file, whole or not at all: items (row, answer), cells (item, method, content, posthoc, judge),
-    lessons (purpose, content, answer)."""
+def create(path: str | Path, **tables: Sequence[tuple[Any, ...]]) -> None:
+    """Write a new file with the rows of each table, as a whole or not at all."""
     path = Path(path)
     check_new(path)
     temporary = path.with_name(f".{path.name}.new")
@@ -167,18 +159,9 @@ def create(
         db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute("BEGIN IMMEDIATE")
-        db.executemany(
-            "INSERT INTO settings VALUES (?, ?)",
-            [(name, json.dumps(value)) for name, value in settings.items()],
-        )
-        db.executemany("INSERT INTO items VALUES (?, ?, ?)", [(i, *item) for i, item in enumerate(items)])
-        db.executemany(
-            "INSERT INTO cells (item, method, content, posthoc, judge, quota) VALUES (?, ?, ?, ?, ?, ?)",
-            [(*cell, quota) for cell in cells],
-        )
-        db.executemany(
-            "INSERT INTO lessons VALUES (?, ?, ?, ?)", [(i, *row) for i, row in enumerate(lessons)]
-        )
+        for name, rows in tables.items():
+            for row in rows:
+                db.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)
         db.execute("COMMIT")
         db.close()
         temporary.rename(path)
@@ -186,30 +169,29 @@ def create(
         db.close()
         temporary.unlink(missing_ok=True)
         raise
-    return Store(path)
 
 
 def check_new(path: Path) -> None:
-    """Fail now rather than after an hour of work, if no study can be made at `path`."""
+    """Raise an error if no study can be written to `path`, before anything is computed."""
     if path.exists():
-        raise InputError(f"'{path}' exists already; a study is never overwritten. Choose another name.")
+        raise InputError(f"'{path}' exists; a study is never overwritten. Choose another name.")
     if not path.parent.is_dir():
         raise WriteError(f"Cannot write '{path}': there is no folder '{path.parent}'.")
 
 
 def _check_header(path: Path) -> None:
-    """The first bytes of a database hold its version and whose it is."""
+    """Raise an error unless the first bytes, which hold application and version, are those of a study."""
     with path.open("rb") as file:
         header = file.read(100)
     version, application = (int.from_bytes(header[start : start + 4], "big") for start in (60, 68))
     if not header.startswith(b"SQLite format 3\0") or application != APPLICATION:
         raise InputError(f"'{path}' is not a study.")
     if version != VERSION:
-        raise InputError(f"'{path}' is a study of a newer l2x.")
+        raise InputError(f"'{path}' was made by another version of l2x.")
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    # Autocommit: transactions begin and end where the code says so.
+    # Autocommit: transactions begin and end where the code sets them.
     db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
     db.execute("PRAGMA synchronous = FULL")

@@ -1,4 +1,4 @@
-"""What a view says about its networks: how they are built, with which options, and how they are trained."""
+"""Recipes: for each view, how its networks are built, with which options, and how they are trained."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from torch import Tensor, nn
 from l2x._base.arrays import batches
 from l2x.errors import InputError
 from l2x.features import View
+from l2x.learning._rows import Target
 from l2x.learning._training import Phase, TrainingPlan
 from l2x.learning.samplers import Sampler
 
 Options = Mapping[str, Any]
-# What the selected features are to keep: all that the model says, or which class it names.
-Answer = Literal["distribution", "class"]
 
 
 @dataclass(frozen=True)
 class Networks:
-    """Builders of the two networks for one fitted view; keyword arguments are the networks' options.
+    """Builders of the two networks for one fitted view; their keyword arguments are the networks' options.
 
-    selector : -> w_θ, encoded inputs -> (n, d) scores; with the option `told` = outputs it reads the model's
-        answer (n, outputs) as a second argument
-    predictor : -> g_α, (masked inputs, mask (n, d)) -> (n, outputs)
+    Attributes
+    ----------
+    selector : callable
+        Returns w_θ: encoded inputs -> (n, d) scores. With the option `prediction_size` = outputs, w_θ reads
+        the model's prediction (n, outputs) as its second argument.
+    predictor : callable
+        Returns g_α: (masked inputs, mask (n, d)) -> (n, outputs).
     """
 
     selector: Callable[..., nn.Module]
@@ -36,36 +39,51 @@ class Networks:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Options of the networks, how they are trained, and what a selection is to keep.
+    """Options of the networks, how they are trained, and what the selected features preserve.
 
-    sampler : None: `PlackettLuce()` in our recipe, `ConcreteMax()` in the paper's
-    divide_by_k : the predictor takes k as its `divisor`
+    Attributes
+    ----------
+    plan : TrainingPlan
+    selector, predictor : mapping
+        Options of the two networks.
+    target : "distribution" or "class"
+    sampler : Sampler or None
+        None means `PlackettLuce()` in our recipe and `ConcreteMax()` in the paper's.
+    divide_by_k : bool
+        Whether the predictor's option `divisor` is k.
     """
 
     plan: TrainingPlan = field(default_factory=TrainingPlan)
     selector: Options = field(default_factory=dict)
     predictor: Options = field(default_factory=dict)
-    answer: Answer = "distribution"
+    target: Target = "distribution"
     sampler: Sampler | None = None
     divide_by_k: bool = False
 
 
 @dataclass(frozen=True)
 class Recipes:
-    """Our recipe and the paper's for one kind of input.
+    """Our recipe and the paper's two for one kind of input.
 
-    paper : as its authors ran it, which reaches their figures; each deviation from the text has its reason in
-        docs/reproduce.md
-    letter : as the text has it
-    networks : builders of the two networks for a fitted view and a number of outputs
-    queries : masked rows that the model is queried for by default, at most. A number, and not a time: what is
-        learned must not depend on how busy the machine is
+    Attributes
+    ----------
+    networks : callable
+        Returns `Networks` for a fitted view and a number of outputs.
+    ours : Recipe
+    released : Recipe
+        L2X as released, which reaches the published figures; docs/reproduce.md gives the reason for each
+        deviation from the text.
+    published : Recipe
+        L2X as published.
+    queries : int
+        Default limit of masked rows that the model is queried for. It is a number, not a time, so that the
+        result does not depend on how busy the machine is.
     """
 
     networks: Callable[[Any, int], Networks]
     ours: Recipe = field(default_factory=Recipe)
-    paper: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper()))
-    letter: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper(to_the_letter=True)))
+    released: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper()))
+    published: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper(as_published=True)))
     queries: int = 1 << 20
 
 
@@ -73,15 +91,15 @@ _REGISTERED: dict[type[View], Recipes] = {}
 
 
 def register(view: type[View], recipes: Recipes) -> None:
-    """Say how explainers of inputs that this class of views reads are built and trained.
+    """Register how explainers for this class of views are built and trained.
 
-    Subclasses share the recipes of their base unless they are registered themselves.
+    Subclasses share the recipes of their base class unless they are registered themselves.
     """
     _REGISTERED[view] = recipes
 
 
 def recipes_of(view: View | type[View]) -> Recipes:
-    """Return the recipes of a view, or an InputError that names the missing registration."""
+    """Return the recipes of a view; raise an InputError if none are registered."""
     kind: type = view if isinstance(view, type) else type(view)
     for base in kind.mro():
         if base in _REGISTERED:
@@ -98,8 +116,10 @@ def networks_of(view: View, outputs: int) -> Networks:
 
 
 def plan_in_small_batches(*, value: int, selector: int, rate: float = 3e-3) -> TrainingPlan:
-    """Our plan for texts and images, by the steps of its phases and the selector's rate: they cost more than
-    rows of a table, and one says more than a row does."""
+    """Return our plan for texts and images, with these steps and this learning rate of the selector.
+
+    Batches are smaller than for tables: inputs cost more, and each carries more information than a row.
+    """
     return TrainingPlan(
         value=Phase(value, 3e-3, batch_size=128, averaging=0.99, patience=6),
         selector=Phase(selector, rate, batch_size=128, averaging=0.99, choose="latest"),
@@ -109,12 +129,13 @@ def plan_in_small_batches(*, value: int, selector: int, rate: float = 3e-3) -> T
 
 
 def paper_plan(
-    steps: int, *, batch_size: int, evaluations: int = 10, to_the_letter: bool = False
+    steps: int, *, batch_size: int, evaluations: int = 10, as_published: bool = False
 ) -> TrainingPlan:
-    """The paper's plan for texts and images.
+    """Return the paper's plan for texts and images.
 
-    It does not say which weights are kept: with the text's own settings those that q finds best, otherwise
-    the last, because q's held-out loss is no guide to what its selections are worth to the model.
+    The text does not specify which weights to use. As published, these are the weights with the best held-out
+    loss; otherwise the last, because q's held-out loss does not predict how well its selections preserve the
+    model's predictions.
     """
     joint = Phase(
         steps,
@@ -122,31 +143,33 @@ def paper_plan(
         batch_size=batch_size,
         optimizer="rmsprop",
         schedule="constant",
-        choose="best" if to_the_letter else "last",
+        choose="best" if as_published else "last",
     )
     return TrainingPlan(selector=joint, evaluations=evaluations, validation_rows=2000)
 
 
-class ReadsFirst(nn.Module):
-    """A selector whose part `reader`, (inputs, mask) -> (n, outputs), learns before the rest.
+class HasTextEncoder(nn.Module):
+    """A selector whose text encoder, (inputs, mask) -> (n, outputs), is trained first and then frozen.
 
-    It learns what q says of whole inputs and of random subsets, and is then frozen (`fitting.fit_reader`).
-
-    reading : how many times as many steps as a surrogate it learns
+    Attributes
+    ----------
+    text_encoder : torch module
+        Fitted to predictions for whole inputs and random subsets, by `fit_text_encoder`.
+    encoder_steps : float
+        Its training steps, as a multiple of the surrogate's.
     """
 
-    reader: nn.Module
-    reading: ClassVar[float] = 1.0
+    text_encoder: nn.Module
+    encoder_steps: ClassVar[float] = 1.0
 
 
 class ReadsSelected(nn.Module):
-    """A predictor that may need no masked inputs: if it `reads_rows`, `read` takes encoded ones."""
+    """A predictor that can read encoded rows without masking them first, if `reads_rows` is True."""
 
     reads_rows: bool = True
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
-        """What it says of `view.mask(x, mask)` and the mask, (m n, outputs), for masks (m n, d): those
-        of the n rows, m times."""
+        """Return the outputs for masked rows, (m n, outputs), for m masks of each row, (m n, d)."""
         raise NotImplementedError
 
 
@@ -154,10 +177,10 @@ InitialWeights = Literal["torch", "glorot"]
 
 
 def initialise(network: nn.Module, weights: InitialWeights) -> None:
-    """Give the dense and convolutional layers of a network these initial weights.
+    """Initialise the dense and convolutional layers of a network.
 
-    "torch" leaves them as they are. "glorot" is Keras' default: uniform, with the variance 2 / (fan in + fan
-    out) of Glorot and Bengio (2010), and zero biases; torch's own have the variance 1 / (3 fan in).
+    "torch" leaves them unchanged. "glorot" is the default of Keras: uniform, with the variance 2 / (fan in +
+    fan out) of Glorot and Bengio (2010), and zero biases; torch's default has the variance 1 / (3 fan in).
     """
     if weights == "torch":
         return
@@ -168,13 +191,12 @@ def initialise(network: nn.Module, weights: InitialWeights) -> None:
                 nn.init.zeros_(layer.bias)
 
 
-# Inputs at a time where no gradient is needed: 8,192 images would take a gigabyte for one hidden layer.
+# Inputs per chunk without gradients: one hidden layer for 8,192 images would need a gigabyte.
 CHUNK = 512
 
 
 def in_chunks(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A `forward` whose memory does not grow with the number of inputs: without a backward pass to prepare
-    for, it takes some at a time."""
+    """Wrap a `forward` so that it runs in chunks without gradients: memory does not grow with the inputs."""
 
     @wraps(forward)
     def chunked(network: nn.Module, *inputs: Tensor) -> Tensor:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from l2x.features import PAD, Sentences
 from l2x.learning.networks._recipes import (
+    HasTextEncoder,
     InitialWeights,
     Networks,
-    ReadsFirst,
     Recipe,
     Recipes,
     in_chunks,
@@ -21,49 +21,55 @@ from l2x.learning.networks._recipes import (
     plan_in_small_batches,
     register,
 )
-from l2x.learning.networks._words import WindowConvolution, WordEmbedding, refuse_told, weighted_mean
+from l2x.learning.networks._words import (
+    FAST,
+    WindowConvolution,
+    WordEmbedding,
+    refuse_prediction,
+    weighted_mean,
+)
 from l2x.learning.samplers import ConcreteMax
 
-OURS = Recipe(plan_in_small_batches(value=1200, selector=200), answer="class")
-# As the authors' code has it: a temperature of 0.5 (at 0.1 the selector always takes the first sentence), the
-# sum over sentences divided by k, Glorot's weights.
-PAPER = Recipe(
+OURS = Recipe(plan_in_small_batches(value=1200, selector=200), target="class")
+# As in the released code: temperature 0.5 (at 0.1 the selector always selects the first sentence), the sum
+# over sentences divided by k, Glorot initialisation.
+RELEASED = Recipe(
     paper_plan(1200, batch_size=64, evaluations=4),
     selector={"paper": True, "initial": "glorot"},
     predictor={"hidden": 0, "gain": 1.0, "initial": "glorot"},
     sampler=ConcreteMax(temperature=0.5),
     divide_by_k=True,
 )
-LETTER = Recipe(
-    paper_plan(800, batch_size=64, to_the_letter=True),
+PUBLISHED = Recipe(
+    paper_plan(800, batch_size=64, as_published=True),
     selector={"paper": True},
     predictor={"hidden": 0, "gain": 1.0},
 )
 
 
 class SentenceEncoder(nn.Module):
-    """Ids (n, sentences, words) -> (n, sentences, filters); zero where there is no sentence."""
+    """Ids (n, sentences, words) -> (n, sentences, filters); padding is zero."""
 
-    def __init__(
-        self, vocabulary: int, width: int, filters: int, gain: float, vectors: Tensor | None = None
-    ) -> None:
+    def __init__(self, vocabulary: int, filters: int, *, width: int = 100, **embedding: Any) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary, width, gain=gain, vectors=vectors)
+        self.embedding = WordEmbedding(vocabulary, width, **embedding)
         self.convolution = WindowConvolution(width, filters)
         self.filters = filters
 
     def forward(self, ids: Tensor) -> Tensor:
-        there = (ids != PAD).any(dim=2)
-        words = ids[there]  # (sentences that there are, words)
-        vectors = torch.zeros(*there.shape, self.filters, device=ids.device)
+        """Return one vector per sentence, (n, sentences, filters)."""
+        present = (ids != PAD).any(dim=2)
+        words = ids[present]  # (m, words), without padding
+        vectors = torch.zeros(*present.shape, self.filters, device=ids.device)
         encoded = torch.relu(self.convolution(self.embedding(words), words != PAD).maximum())
-        return vectors.masked_scatter(there[:, :, None], encoded)
+        return vectors.masked_scatter(present[:, :, None], encoded)
 
 
 class SentencePredictor(nn.Module):
-    """g_α: ids and the mask, which weighs the encoded sentences, -> (n, outputs) logits or means.
+    """g_α: ids and the mask, which weights the encoded sentences, -> (n, outputs) logits or predicted values.
 
-    The paper's has average pooling and a dense layer (`hidden=0`); ours has a hidden layer between.
+    The paper's has average pooling and a dense layer (`hidden=0`); ours has a hidden layer in between. The
+    other options are those of `WordPredictor`.
     """
 
     def __init__(
@@ -71,128 +77,120 @@ class SentencePredictor(nn.Module):
         vocabulary: int,
         outputs: int,
         *,
-        width: int = 100,
         filters: int = 150,
         hidden: int = 150,
-        gain: float = 3.0,
         divisor: float | None = None,
         initial: InitialWeights = "torch",
         sees_mask: bool = True,
-        vectors: Tensor | None = None,
+        **embedding: Any,
     ) -> None:
         super().__init__()
         self.divisor = divisor
-        self.encoder = SentenceEncoder(vocabulary, width, filters, gain, vectors)
+        self.encoder = SentenceEncoder(vocabulary, filters, **FAST | embedding)
         self.sees_mask = sees_mask
         features = filters + sees_mask
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.ReLU()) if hidden else nn.Identity()
-        self.answer = nn.Linear(hidden or features, outputs)
+        self.output = nn.Linear(hidden or features, outputs)
         initialise(self, initial)
 
     @in_chunks
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return logits or predicted values, (n, outputs)."""
         weights = mask * (ids != PAD).any(dim=2)
-        read = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight need not be read
-        pooled = weighted_mean(read * weights[:, :, None], weights, self.divisor)
-        if self.sees_mask:  # how many sentences there are
+        encoded = self.encoder(ids * (mask > 0)[:, :, None])  # sentences without weight are not encoded
+        pooled = weighted_mean(encoded * weights[:, :, None], weights, self.divisor)
+        if self.sees_mask:  # the share of selected sentences
             pooled = torch.cat([pooled, weights.mean(dim=1, keepdim=True)], dim=1)
-        outputs: Tensor = self.answer(self.hidden(pooled))
+        outputs: Tensor = self.output(self.hidden(pooled))
         return outputs
 
 
-class SentenceSelector(ReadsFirst):
-    """w_θ: ids -> (n, sentences) importance scores; our recipe's, as `WordSelector`.
+class SentenceSelector(HasTextEncoder):
+    """w_θ: ids -> (n, sentences) importance scores; the default, like `WordSelector`.
 
-    It scores every sentence, if `alone` with what that says by itself, conditioned on a summary of the text
-    and on the answer: the predicted one, or the model's own where it is told (`told` numbers).
+    Every sentence is scored given a summary of the text and the text encoder's prediction, or the model's own
+    if it is prediction-aware (`prediction_size` numbers). With `alone`, the encoder's prediction for the
+    single sentence is an input, too.
     """
 
-    reader: SentencePredictor
+    text_encoder: SentencePredictor
 
     def __init__(
         self,
         vocabulary: int,
         outputs: int,
         *,
-        width: int = 100,
         filters: int = 150,
         hidden: int = 150,
-        gain: float = 3.0,
-        told: int = 0,
+        prediction_size: int = 0,
         alone: bool = True,
-        vectors: Tensor | None = None,
+        **embedding: Any,
     ) -> None:
         super().__init__()
-        self.reader = SentencePredictor(
-            vocabulary,
-            outputs,
-            width=width,
-            filters=filters,
-            hidden=hidden,
-            gain=gain,
-            sees_mask=False,
-            vectors=vectors,
+        self.text_encoder = SentencePredictor(
+            vocabulary, outputs, filters=filters, hidden=hidden, sees_mask=False, **embedding
         )
         self.alone = alone
         self.sentence = nn.Linear(filters + 2 * outputs * alone, hidden)
         self.text = nn.Linear(hidden + outputs, hidden, bias=False)
-        self.told = nn.Linear(told, hidden, bias=False) if told else None
+        self.prediction = nn.Linear(prediction_size, hidden, bias=False) if prediction_size else None
         self.score = nn.Linear(hidden, 1)
         nn.init.zeros_(self.score.weight)
 
     @in_chunks
-    def forward(self, ids: Tensor, *told: Tensor) -> Tensor:
-        sentences = self.reader.encoder(ids)  # (n, sentences, filters)
-        there = (ids != PAD).any(dim=2).float()
-        text = self.reader.hidden(weighted_mean(sentences, there))
-        answer = self.reader.answer(text)
-        context = self.text(torch.cat([text, answer], dim=1))
-        if self.told is not None:
-            context = context + self.told(*told)
-            (answer,) = told
-        if self.alone:  # what each sentence says by itself, and whether that is the answer
-            says = self.reader.answer(self.reader.hidden(sentences))
-            sentences = torch.cat([sentences, says, says * answer[:, None]], dim=2)
+    def forward(self, ids: Tensor, *prediction: Tensor) -> Tensor:
+        """Return the scores, (n, sentences)."""
+        encoder = self.text_encoder
+        sentences = encoder.encoder(ids)  # (n, sentences, filters)
+        present = (ids != PAD).any(dim=2).float()
+        text = encoder.hidden(weighted_mean(sentences, present))
+        expected = encoder.output(text)
+        context = self.text(torch.cat([text, expected], dim=1))
+        if self.prediction is not None:
+            context = context + self.prediction(*prediction)
+            (expected,) = prediction
+        if self.alone:  # the prediction for each sentence alone, and its agreement with that for the text
+            single = encoder.output(encoder.hidden(sentences))
+            sentences = torch.cat([sentences, single, single * expected[:, None]], dim=2)
         scores: Tensor = self.score(torch.relu(self.sentence(sentences) + context[:, None]))
         return scores[:, :, 0]
 
 
 def sentence_selector(vocabulary: int, outputs: int, *, paper: bool = False, **options: Any) -> nn.Module:
-    """Our selector, or the paper's."""
+    """Build the default selector, or the paper's."""
     if paper:
-        refuse_told(options.pop("told", 0))
+        refuse_prediction(options.pop("prediction_size", 0))
         return PaperSentenceSelector(vocabulary, **options)
     return SentenceSelector(vocabulary, outputs, **options)
 
 
 class PaperSentenceSelector(nn.Module):
-    """w_θ as section 4.2 has it: encoded sentences, three convolutions over them, a dense layer."""
+    """w_θ of section 4.2: encoded sentences, three convolutions over them, a dense layer."""
 
     def __init__(
         self,
         vocabulary: int,
         *,
-        width: int = 100,
         filters: int = 150,
-        gain: float = 1.0,
         initial: InitialWeights = "torch",
-        vectors: Tensor | None = None,
+        **embedding: Any,
     ) -> None:
         super().__init__()
-        self.encoder = SentenceEncoder(vocabulary, width, filters, gain, vectors)
+        self.encoder = SentenceEncoder(vocabulary, filters, **embedding)
         layers: list[nn.Module] = []
         for _ in range(3):
             layers += [nn.Conv1d(filters, filters, 3, padding=1), nn.ReLU()]
         self.convolutions = nn.Sequential(*layers)
         self.dense = nn.Linear(filters, 1)
         initialise(self, initial)
-        if vectors is not None:
-            # Scores begin near zero with the small random vectors of the authors' code. Those of pretrained
-            # vectors are so large that the first draws decide, often for the first sentence, for good.
+        if embedding.get("vectors") is not None:
+            # With the small random vectors of the released code scores start near zero. With pretrained
+            # vectors they are so large that the first draws decide for good, often for the first sentence.
             nn.init.zeros_(self.dense.weight)
 
     @in_chunks
     def forward(self, ids: Tensor) -> Tensor:
+        """Return the scores, (n, sentences)."""
         around = self.convolutions(self.encoder(ids).transpose(1, 2))
         scores: Tensor = self.dense(around.transpose(1, 2))
         return scores[:, :, 0]
@@ -206,4 +204,4 @@ def _networks(view: Sentences, outputs: int) -> Networks:
     )
 
 
-register(Sentences, Recipes(_networks, OURS, PAPER, LETTER, queries=1 << 16))
+register(Sentences, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 16))

@@ -1,26 +1,26 @@
-// The form's own behaviour: sliders beside numbers, a canvas, a link that carries the row, buttons that copy.
-// What is sent and shown is htmx's work; the server renders every answer.
+// The behaviour of the form: sliders next to numbers, a canvas, a link that contains the row, buttons that copy.
+// htmx sends the form and shows the result, which the server renders.
 "use strict";
 
 const form = document.getElementById("form");
 const changed = () => form.dispatchEvent(new Event("input", { bubbles: true }));
-const say = (text) => { document.getElementById("said").textContent = text; };
+const announce = (text) => { document.getElementById("status").textContent = text; };
 
-// A slider and its number show the same.
+// A slider and its number show the same value.
 for (const slider of form.querySelectorAll("input[type=range][data-for]")) {
   const number = document.getElementById(slider.dataset.for);
   slider.addEventListener("input", () => { number.value = slider.value; });
   number.addEventListener("input", () => { if (number.value !== "") slider.value = number.value; });
 }
 
-// A missing cell needs no number; changing the number makes it known again.
+// Changing the number or the slider of a missing cell makes it present again.
 for (const box of form.querySelectorAll("input[data-missing]")) {
   const number = document.getElementById(box.dataset.missing);
   const slider = document.getElementById(`${box.dataset.missing}-slider`);
   for (const control of [number, slider]) control.addEventListener("input", () => { box.checked = false; });
 }
 
-// The canvas: as many pixels as the image has, enlarged by the style sheet.
+// The canvas has as many pixels as the image; the style sheet enlarges it.
 const canvas = document.getElementById("canvas");
 let drawing = null;
 if (canvas) {
@@ -39,7 +39,7 @@ if (canvas) {
     }
     context.putImageData(image, 0, 0);
   };
-  const keep = () => {
+  const store = () => {
     const { data } = context.getImageData(0, 0, width, height);
     let text = "";
     for (let i = 0; i < data.length; i += 4) text += String.fromCharCode(data[i], data[i + 1], data[i + 2]);
@@ -72,10 +72,10 @@ if (canvas) {
     const here = at(event);
     stroke(last, here);
     last = here;
-    keep();
+    store();
   });
   for (const end of ["pointerup", "pointercancel"]) {
-    canvas.addEventListener(end, () => { if (last) { last = null; keep(); } });
+    canvas.addEventListener(end, () => { if (last) { last = null; store(); } });
   }
   const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   canvas.addEventListener("keydown", (event) => {
@@ -84,11 +84,11 @@ if (canvas) {
         Math.min(width - 1, Math.max(0, cursor[0] + moves[event.key][0])),
         Math.min(height - 1, Math.max(0, cursor[1] + moves[event.key][1])),
       ];
-      say(`column ${cursor[0] + 1}, row ${cursor[1] + 1}`);
+      announce(`column ${cursor[0] + 1}, row ${cursor[1] + 1}`);
     } else if (event.key === " " || event.key === "Backspace") {
       context.fillStyle = event.key === " " ? "#fff" : "#000";
       context.fillRect(cursor[0], cursor[1], 1, 1);
-      keep();
+      store();
     } else return;
     event.preventDefault();
   });
@@ -98,9 +98,9 @@ if (canvas) {
       clear();
       context.imageSmoothingQuality = "high";
       context.drawImage(picture, 0, 0, width, height);
-      keep();
+      store();
     } catch {
-      say("This file is not an image that the browser can read.");
+      announce("The browser cannot read this file as an image.");
     }
   };
   document.getElementById("file").addEventListener("change", (event) => {
@@ -112,12 +112,12 @@ if (canvas) {
     event.preventDefault();
     if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
   });
-  document.getElementById("clear").addEventListener("click", () => { clear(); keep(); });
+  document.getElementById("clear").addEventListener("click", () => { clear(); store(); });
   drawing = { show };
   show();
 }
 
-// The link: the row stands behind the #, which browsers do not send to a server.
+// The link contains the row after the #, which browsers do not send to a server.
 const letters = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 const encode = (text) => btoa(letters(new TextEncoder().encode(text)))
   .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
@@ -131,7 +131,7 @@ const restore = () => {
   try {
     fields = JSON.parse(decode(location.hash.slice(1)));
   } catch {
-    say("The link is damaged.");
+    announce("The link is damaged.");
     return;
   }
   for (const control of form.elements) {
@@ -155,9 +155,9 @@ window.addEventListener("hashchange", restore);
 const copy = async (text, what) => {
   try {
     await navigator.clipboard.writeText(text);
-    say(`${what} copied.`);
+    announce(`${what} copied.`);
   } catch {
-    say(`The browser does not let pages copy here: ${what} is shown, select it by hand.`);
+    announce(`The browser does not allow pages to copy; select ${what.toLowerCase()} by hand.`);
   }
 };
 document.getElementById("link").addEventListener("click", () => {
@@ -169,7 +169,7 @@ document.addEventListener("click", (event) => {
   const which = event.target.dataset && event.target.dataset.copy;
   if (which) copy(document.getElementById(which).textContent, which === "curl" ? "The command" : "The program");
 });
-// A result that arrives does not close what was opened.
+// A new result does not close the request that is open.
 let opened = false;
 document.addEventListener("htmx:beforeSwap", () => {
   const request = document.querySelector("#result .request");
@@ -179,5 +179,5 @@ document.addEventListener("htmx:afterSwap", () => {
   const request = document.querySelector("#result .request");
   if (request) request.open = opened;
 });
-// Not before htmx listens.
+// After htmx has started to listen.
 document.addEventListener("DOMContentLoaded", restore);

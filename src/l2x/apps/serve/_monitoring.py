@@ -1,0 +1,147 @@
+"""What operators watch: a log in JSON lines, which never contains inputs, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from l2x.errors import require
+
+log = logging.getLogger("l2x.apps.serve")
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+# The environment variable that names the folder through which prometheus_client sums over processes.
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def log_event(event: str, level: int = logging.INFO, **fields: Any) -> None:
+    """Write one line with these fields."""
+    log.log(level, event, extra={"fields": fields})
+
+
+def log_failure(request_id: str, error: Exception) -> None:
+    """Log the types of an error and its cause, and where it arose, but no message: it may quote inputs."""
+    cause = error.__cause__
+    frames = traceback.extract_tb((cause or error).__traceback__)[-3:]
+    where = [f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
+    causes = {} if cause is None else {"cause": type(cause).__name__}
+    log_event("failure", logging.ERROR, id=request_id, error=type(error).__name__, **causes, where=where)
+
+
+class JsonLines(logging.Formatter):
+    """Format a record as one line of JSON: time, level, event, and the fields of the record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": moment.replace("+00:00", "Z"), "level": record.levelname.lower()}
+        return to_json(line | {"event": record.getMessage()} | getattr(record, "fields", {})).decode()
+
+
+def log_to_stderr() -> None:
+    """Write the logs of the service and of uvicorn to standard error, as lines of JSON.
+
+    This changes the logging of the whole process and is meant for entry points such as `l2x serve`.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name, level in (("l2x.apps.serve", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level)
+
+
+class Metrics:
+    """The metrics of one service, in a registry of their own."""
+
+    def __init__(self) -> None:
+        client: Any = require("prometheus_client", extra="serve")
+        self.registry = client.CollectorRegistry()
+
+        def make(kind: str, name: str, about: str, labels: list[str], **options: Any) -> Any:
+            return getattr(client, kind)(name, about, labels, registry=self.registry, **options)
+
+        self._requests = make("Counter", "l2x_requests", "Responses.", ["route", "status"])
+        self._seconds = make(
+            "Histogram", "l2x_request_seconds", "Time from the head of a request to the end of its response.",
+            ["route"], buckets=SECONDS,
+        )  # fmt: skip
+        self._rows = make("Counter", "l2x_rows", "Explained rows.", ["explainer"])
+        self._waiting = make(
+            "Gauge", "l2x_queue_rows", "Rows waiting for a batch.", ["explainer"], multiprocess_mode="livesum"
+        )
+        self._batches = make(
+            "Histogram", "l2x_batch_rows", "Rows of a forward pass.", ["explainer"], buckets=ROWS
+        )
+        self._unseen = make(
+            "Counter", "l2x_unseen_categories", "Cells with a category that was not in the training rows.",
+            ["explainer", "column"],
+        )  # fmt: skip
+        self._reloads = make(
+            "Counter", "l2x_reloads", "Changed files, by outcome: swapped or refused.",
+            ["explainer", "outcome"],
+        )  # fmt: skip
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count a response and its time."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def rows(self, explainer: str, rows: int) -> None:
+        """Count explained rows."""
+        self._rows.labels(explainer).inc(rows)
+
+    def unseen(self, explainer: str, column: str, rows: int) -> None:
+        """Count cells with unseen categories."""
+        self._unseen.labels(explainer, column).inc(rows)
+
+    def reloaded(self, explainer: str, outcome: str) -> None:
+        """Count a changed file."""
+        self._reloads.labels(explainer, outcome).inc()
+
+    def batch_observer(self, explainer: str) -> Callable[[int, int], None]:
+        """Return a function that records a batch: the rows left waiting, and the rows of the batch."""
+        waiting, batches = self._waiting.labels(explainer), self._batches.labels(explainer)
+
+        def observe(waiting_rows: int, batch_rows: int) -> None:
+            waiting.set(waiting_rows)
+            batches.observe(batch_rows)
+
+        return observe
+
+    def text(self) -> bytes:
+        """Return all metrics in the exposition format, summed over the workers if there are several."""
+        client: Any = require("prometheus_client", extra="serve")
+        if FOLDER not in os.environ:
+            return bytes(client.generate_latest(self.registry))
+        multiprocess: Any = require("prometheus_client.multiprocess", extra="serve")
+        _forget_dead_workers(Path(os.environ[FOLDER]), multiprocess)
+        registry = client.CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)
+        return bytes(client.generate_latest(registry))
+
+
+def _forget_dead_workers(folder: Path, multiprocess: Any) -> None:
+    """Remove the gauges of workers that were killed."""
+    for file in folder.glob("gauge_live*_*.db"):
+        process = file.stem.rpartition("_")[2]
+        if process.isdigit() and not _alive(int(process)):
+            multiprocess.mark_process_dead(int(process))
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

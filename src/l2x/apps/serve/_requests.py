@@ -1,0 +1,171 @@
+"""Requests: bodies that are bounded in size and time, and errors that have one shape."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic_core import from_json, to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from l2x.apps.serve._settings import Settings
+from l2x.errors import BlackBoxError, InputError
+
+# An error lists at most this many problems of rows.
+MAX_DETAILS = 20
+
+
+@dataclass
+class Record:
+    """What the log reports about a request: its id, and the number of rows that the route sets."""
+
+    id: str
+    rows: int = 0
+
+
+def record_of(request: Request) -> Record:
+    """Return the record that the gate attached to a request."""
+    record: Record = request.scope["l2x"]
+    return record
+
+
+class ServiceError(Exception):
+    """A response other than 200, with the body {"error": {"code", "message", "details", "request"}}.
+
+    `code` is a constant for programs, `message` a sentence for people; `details` are problems of rows, each
+    with row, column (or None), given and expected.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        details: Sequence[Mapping[str, Any]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+        self.details, self.headers = list(details)[:MAX_DETAILS], dict(headers or {})
+
+    def response(self, request_id: str) -> Response:
+        """Return the HTTP response to the request with this id."""
+        error = {"code": self.code, "message": self.message, "details": self.details, "request": request_id}
+        return Response(
+            to_json({"error": error}), self.status, headers=self.headers, media_type="application/json"
+        )
+
+
+def invalid_rows(details: Sequence[Mapping[str, Any]]) -> ServiceError:
+    """Return the error for rows that cannot be explained; the message describes the first problem."""
+    first = details[0]
+    where = f"Row {first['row']}" + (f", column '{first['column']}'" if first["column"] is not None else "")
+    more = f" ({len(details)} problems in total.)" if len(details) > 1 else ""
+    message = f"{where}: got {first['given']}, expected {first['expected']}.{more}"
+    return ServiceError(422, "invalid_rows", message, details=details)
+
+
+def overloaded(seconds: float) -> ServiceError:
+    """Return the error for a full queue; `seconds` is when a retry may succeed."""
+    wait = str(max(1, min(60, round(seconds))))
+    return ServiceError(
+        503, "overloaded", f"Too many rows are waiting; retry in {wait} s.", headers={"Retry-After": wait}
+    )
+
+
+def as_service_error(error: Exception) -> ServiceError:
+    """Return what a client may learn about an error.
+
+    The message of a model's error is withheld: it may quote the rows of another request in the same batch.
+    """
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, BlackBoxError):
+        cause = type(error.__cause__).__name__ if error.__cause__ else "invalid predictions"
+        return ServiceError(502, "model_failed", f"The model failed on these rows ({cause}).")
+    if isinstance(error, InputError):
+        return ServiceError(422, "invalid_input", str(error))
+    if isinstance(error, HTTPException):  # raised by the framework
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
+        return ServiceError(error.status_code, code, str(error.detail), headers=error.headers)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return ServiceError(422, "invalid_parameter", f"{where}: {first['msg']}.")
+    return ServiceError(500, "internal", "The service failed; look for the request's id in its log.")
+
+
+async def body_pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """Yield the body piece by piece; raise 413 if it has more than `limit` bytes."""
+    too_large = ServiceError(
+        413, "too_large", f"The body is larger than {limit:,} bytes; send fewer rows at a time."
+    )
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise too_large
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece, more = message.get("body", b""), message.get("more_body", False)
+        limit -= len(piece)
+        if limit < 0:
+            raise too_large
+        yield piece
+
+
+async def read_body(request: Request, settings: Settings) -> bytes:
+    """Return the whole body, within the limits of size and time."""
+    try:
+        async with asyncio.timeout(settings.body_timeout):
+            return b"".join([piece async for piece in body_pieces(request, settings.max_body)])
+    except TimeoutError:
+        raise slow_body(settings.body_timeout) from None
+
+
+def slow_body(seconds: float) -> ServiceError:
+    """Return the error for a body, or a piece of a stream, that does not arrive in time."""
+    return ServiceError(408, "slow_body", f"The body did not arrive within {seconds:g} s.")
+
+
+async def read_json(request: Request, settings: Settings, keys: Collection[str]) -> dict[str, Any]:
+    """Return the body, a JSON object that may have only these keys."""
+    body = await read_body(request, settings)
+    try:
+        content = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise ServiceError(400, "not_json", f"The body is not JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise invalid_body('Expected an object such as {"rows": [...]}.')
+    if unknown := [key for key in content if key not in keys]:
+        raise invalid_body(f"Unknown key '{unknown[0][:50]}'; expected {', '.join(keys)}.")
+    return content
+
+
+def checked_rows(request: Request, rows: Any, settings: Settings) -> list[Any]:
+    """Return the rows of a request if they are a list of acceptable length, and count them for the log."""
+    if not isinstance(rows, list) or not rows:
+        raise invalid_body("'rows' must be a list with at least one row.")
+    if len(rows) > settings.max_rows:
+        raise ServiceError(
+            413, "too_many_rows", f"{len(rows):,} rows, but a request may have at most {settings.max_rows:,}."
+        )
+    record_of(request).rows = len(rows)
+    return rows
+
+
+def invalid_body(message: str) -> ServiceError:
+    """Return the error for JSON of a wrong shape."""
+    return ServiceError(422, "invalid_body", message)
+
+
+def json_response(content: Any) -> Response:
+    """Return content as a JSON response."""
+    return Response(to_json(content), media_type="application/json")

@@ -1,1 +1,0 @@
-"""Rows of a JSON request: checked, joined into batches, turned into what explainer and model read."""

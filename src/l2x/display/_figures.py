@@ -1,0 +1,333 @@
+"""Figures of explanations (bars, scores, summary), of k, and of methods; texts and images have their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from l2x._base.arrays import Array, above_rest, ranked
+from l2x.display._interop import numbers_of
+from l2x.display._style import (
+    ACCENT,
+    DOTTED,
+    INK,
+    MUTED,
+    SECOND,
+    SOFT,
+    THIRD,
+    count,
+    grid_lines,
+    label,
+    label_rows,
+    new_figure,
+    note,
+    percent,
+    saved,
+    shortened,
+    size_text,
+    style,
+    values_of,
+)
+from l2x.errors import require
+from l2x.explanation import Explanation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from l2x.evaluation import Comparison, SizeChoice
+    from l2x.learning import Estimate
+
+MOST = 15  # bars; a reader does not take in more
+END_WIDTH = 0.07  # width of the text at a bar's end, as a share of the longest bar
+DOTS = 1000  # in a summary; more would cover each other
+VALUE_COLOURS = "viridis"
+LINE_COLOURS = (ACCENT, SECOND, THIRD, MUTED)  # the last line, the baseline, is grey (SOFT)
+
+
+def plot_bars(
+    labels: Sequence[str],
+    values: Sequence[float],
+    ends: Sequence[str],
+    *,
+    title: str,
+    remark: str,
+    full: float | None = None,
+    dotted: float | None = None,
+) -> Figure:
+    """Draw horizontal bars, the first on top, with the texts `ends` at their ends and a remark below.
+
+    `full` is the value of a bar across the whole figure, by default the largest value; `dotted` is the
+    position of a vertical reference line.
+    """
+    full = full or max(values, default=0.0) or 1.0
+    with style():
+        figure, (axes,) = new_figure(0.9 + 0.27 * len(labels), title=title)
+        axes.barh(range(len(labels)), values, height=0.72, color=ACCENT)
+        if dotted is not None:
+            axes.axvline(dotted, **DOTTED)
+        for line, (value, end) in enumerate(zip(values, ends, strict=True)):
+            # Texts that the dotted line would cut through are written beyond it.
+            if dotted is not None and 0 <= dotted - value < END_WIDTH * full:
+                value = dotted
+            axes.text(value + 0.01 * full, line, end, va="center", color=INK)
+        label_rows(axes, labels)
+        axes.set_xlim(0, 1.1 * full)
+        axes.set_xticks([])
+        axes.spines["bottom"].set_visible(False)
+        note(figure, remark)
+    return figure
+
+
+def plot_table(explanation: Explanation) -> Figure:
+    """Draw how often each feature is selected; for a single row, its scores."""
+    return plot_scores(explanation) if len(explanation) == 1 else plot_frequencies(explanation)
+
+
+def plot_frequencies(explanation: Explanation) -> Figure:
+    """Draw the share of rows in which each feature is selected, compared with a random selection."""
+    n, d = explanation.scores.shape
+    share = explanation.mask.mean(axis=0) if n else np.zeros(d)
+    order = np.argsort(-share, kind="stable")
+    shown = order[: min(MOST, max(1, int((share > 0).sum())))]
+    chance = float(explanation.mask.mean()) if n else explanation.k / d
+    hidden = share[order[len(shown) :]]
+    rest = f"; {count(len(hidden), 'more feature')}, each in {_at_most(hidden)}" if len(hidden) else ""
+    return plot_bars(
+        [label(explanation.feature_names[i]) for i in shown],
+        share[shown].tolist(),
+        [percent(share[i]) for i in shown],
+        full=1.0,
+        dotted=chance,
+        title=f"How often each feature is selected ({size_text(explanation)})",
+        remark=f"Share of {count(n, 'row')}{rest}. Dotted: a random selection ({percent(chance)}).",
+    )
+
+
+def _at_most(shares: Array) -> str:
+    most = float(shares.max())
+    return "no row" if most == 0 else f"at most {percent(most)} of the rows"
+
+
+def plot_scores(explanation: Explanation, *, unit: str = "feature", of: str = "row") -> Figure:
+    """Draw the scores of the first row, best first, with values next to the names.
+
+    The title calls a feature `unit` ("word") and the input `of` ("text").
+    """
+    scores, k = explanation.scores[0], int(explanation.selected[0].sum())
+    shown = ranked(explanation.scores)[0][: max(MOST, min(k, 2 * MOST))]
+    shown = shown[np.isfinite(scores[shown])]  # padding cannot be selected
+    values = values_of(explanation, 0)
+    most_important = f"The most important {unit}" if k == 1 else f"The {k} most important {unit}s"
+    with style():
+        figure, (axes,) = new_figure(0.9 + 0.27 * len(shown), title=f"{most_important} of this {of}")
+        colours = [ACCENT if rank < k else SOFT for rank in range(len(shown))]
+        # Dots instead of bars: differences between scores have a meaning, their zero has none.
+        left = scores[shown].min() - 0.06 * (np.ptp(scores[shown]) or 1.0)
+        axes.hlines(range(len(shown)), left, scores[shown], color=colours, linewidth=1.6)
+        axes.scatter(scores[shown], range(len(shown)), color=colours, s=42, zorder=3)
+        label_rows(axes, [label(explanation.feature_names[i], values[i]) for i in shown])
+        for rank, text in enumerate(axes.get_yticklabels()):
+            text.set_color(INK if rank < k else MUTED)
+        if k < len(shown):
+            axes.axhline(k - 0.5, **DOTTED)
+        axes.set_xlim(left=left)
+        hidden = len(scores) - len(shown)
+        rest = f"; {count(hidden, unit)} with lower scores not shown" if hidden else ""
+        note(figure, f"Scores of the selector{rest}.")
+    return figure
+
+
+def plot_summary(explanation: Explanation, path: str | Path | None = None) -> Figure:
+    """Draw a line of dots per feature, one dot per row; dots right of the dotted line are selected.
+
+    For texts, whose features are different words in each, draw the words that are selected most often.
+    """
+    if explanation.view is not None and explanation.view.kind == "text":
+        return explanation.plot(path)
+    n = len(explanation)
+    share = explanation.mask.mean(axis=0)
+    order = np.argsort(-share, kind="stable")[:MOST]
+    drawn = explanation[np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))]
+    above, colours = above_selection(drawn), _value_ranks(drawn)
+    with style():
+        title = f"When each feature is selected ({size_text(explanation)})"
+        figure, (axes,) = new_figure(1.3 + 0.33 * len(order), title=title)
+        colour_map = require("matplotlib", extra="plots").colormaps[VALUE_COLOURS].with_extremes(bad=MUTED)
+        for line, i in enumerate(order):
+            axes.scatter(
+                above[:, i], line + _swarm(above[:, i]), s=7, c=colours[:, i], cmap=colour_map,
+                plotnonfinite=True, vmin=0, vmax=1, linewidths=0, rasterized=True,
+            )  # fmt: skip
+            end = axes.get_yaxis_transform()
+            axes.text(1.0, line, percent(share[i]), transform=end, va="center", color=INK)
+        axes.axvline(0, **DOTTED)
+        label_rows(axes, [label(explanation.feature_names[i]) for i in order])
+        axes.set_xlabel("score minus the threshold of selection", color=MUTED)
+        note(figure, _summary_note(len(drawn), n, with_values=explanation.inputs is not None))
+    return saved(figure, path)
+
+
+def above_selection(explanation: Explanation) -> Array:
+    """Return (n, d) scores minus the row's threshold of selection.
+
+    The threshold is half-way between the k-th best score and the next; if all features are selected, it is
+    the lowest score.
+    """
+    above = above_rest(explanation.scores, explanation.mask)
+    gap = np.where(explanation.mask, above, np.inf).min(axis=1, keepdims=True)
+    return np.asarray(above - gap / 2)
+
+
+def _summary_note(drawn: int, n: int, *, with_values: bool) -> str:
+    rows = f"{drawn:,} of {n:,} rows" if drawn < n else count(n, "row")
+    values = (
+        " Dark dots: low values; bright: high; grey: categories and missing values." if with_values else ""
+    )
+    return f"One dot for each of {rows}. Right: share of all rows in which the feature is selected.{values}"
+
+
+def _value_ranks(explanation: Explanation) -> Array:
+    """Return (n, d) ranks of the values within their column, from 0 to 1; NaN if a cell is not a number."""
+    numbers = numbers_of(explanation)
+    if numbers is None:
+        return np.full(explanation.scores.shape, np.nan)
+    ordered = np.isfinite(numbers)
+    ordered[:, list(getattr(explanation.view, "levels_", {}))] = False  # codes of categories have no order
+    frame = pd.DataFrame(np.where(ordered, numbers, np.nan))
+    return ((frame.rank() - 0.5) / frame.count()).to_numpy()
+
+
+def _swarm(x: Array) -> Array:
+    """Return heights within ±0.38 that spread dots with about the same x apart."""
+    bins = pd.Series(np.clip(((x - x.min()) / ((np.ptp(x) or 1.0) / 60)).astype(int), 0, 59))
+    rank = bins.groupby(bins).cumcount().to_numpy()
+    # 0, 1, -1, 2, -2, ... steps from the middle.
+    steps = np.where(rank % 2 == 1, (rank + 1) / 2, -rank / 2)
+    return np.asarray(0.38 * steps / max(1.0, (rank.max() + 1) / 2))
+
+
+def plot_sizes(choice: SizeChoice, path: str | Path | None = None) -> Figure:
+    """Draw the share of the information in k features over k, with the chosen k marked."""
+    with style():
+        title = f"{count(choice.k, 'feature')} for {choice.keep:.0%} of the information"
+        figure, (axes,) = new_figure(3.0, title=title)
+        draw_curve(axes, choice.sizes, choice.shares, limit=choice.keep)
+        at = choice.shares[choice.sizes.index(choice.k)]
+        axes.plot(choice.k, at, color=SECOND, marker="o", markersize=9)
+        axes.annotate(f"k = {choice.k}", (choice.k, at), (8, -14), textcoords="offset points", color=SECOND)
+        axes.set_ylabel("share of the information")
+    return saved(figure, path)
+
+
+def draw_curve(axes: Axes, sizes: Sequence[int], values: Sequence[float], *, limit: float) -> None:
+    """Draw a value over the number of selected features, with a dotted line at `limit`."""
+    axes.axhline(limit, **DOTTED)
+    axes.plot(sizes, values, color=ACCENT, linewidth=2, marker="o", markersize=4)
+    grid_lines(axes)
+    if max(sizes, default=0) <= 16:
+        axes.set_xticks(sizes)  # matplotlib would also mark halves
+    axes.set_xlabel("selected features, k", loc="left")
+
+
+def plot_lines(
+    x: Sequence[float], series: Mapping[str, Any], *, title: str, x_label: str, y_label: str
+) -> Figure:
+    """Draw one line per series and write its name at its end.
+
+    A series has shape (points,), or (draws, points): then the line is the mean, with a band from the lowest
+    to the highest draw.
+    """
+    with style():
+        figure, (axes,) = new_figure(3.3, title=title)
+        ends = {}
+        colours = (*(LINE_COLOURS * len(series))[: max(1, len(series) - 1)], SOFT)
+        for name, colour in zip(series, colours, strict=False):
+            values = np.atleast_2d(np.asarray(series[name], dtype=float))
+            mean = values.mean(axis=0)
+            if len(values) > 1:
+                low, high = values.min(axis=0), values.max(axis=0)
+                axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.plot(x, mean, color=colour, linewidth=2, marker="o", markersize=4)
+            ends[name] = (float(mean[-1]), colour)
+        _name_ends(axes, x[-1], ends)
+        grid_lines(axes)
+        if len(x) <= 12 and all(float(value).is_integer() for value in x):
+            axes.set_xticks(list(x))
+        axes.set_xlabel(x_label, loc="left")
+        axes.set_ylabel(y_label)
+    return figure
+
+
+def _name_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]]) -> None:
+    """Write names at the right of the lines, moved apart if lines end close together."""
+    low, high = axes.get_ylim()
+    gap, previous = 0.075 * (high - low), float("-inf")
+    for name, (y, colour) in sorted(ends.items(), key=lambda item: item[1][0]):
+        previous = max(y, previous + gap)
+        axes.annotate(
+            name, (x, previous), (9, 0), textcoords="offset points", va="center", color=colour,
+            annotation_clip=False,
+        )  # fmt: skip
+
+
+def draw_estimates(axes: Axes, estimates: Sequence[Estimate], colours: Sequence[str]) -> None:
+    """Draw one estimate per line as a dot with its interval, the first on top."""
+    for y, (estimate, colour) in enumerate(zip(estimates, colours, strict=True)):
+        axes.hlines(y, estimate.low, estimate.high, color=colour, linewidth=3, alpha=0.5)
+        axes.plot(estimate.value, y, color=colour, marker="o", markersize=6)
+    axes.grid(axis="x", linewidth=0.8)
+
+
+def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> Figure:
+    """Draw each method's post-hoc accuracy (left) and its time per row on a log scale (right).
+
+    Grey dots show the same number of random features.
+    """
+    lines = comparison.methods
+    selected = f"{comparison.k} of {comparison.features} features"
+    title = f"{comparison.measure[:1].upper()}{comparison.measure[1:]} with {selected}, and time per row"
+    with style():
+        figure, (left, right) = new_figure(1.3 + 0.3 * len(lines), columns=2, title=title)
+        left.scatter([line.random for line in lines], range(len(lines)), color=SOFT, s=36)
+        draw_estimates(left, [line.posthoc_accuracy for line in lines], [ACCENT] * len(lines))
+        label_rows(left, [shortened(line.method, 22) for line in lines])
+        left.set_xlabel(comparison.measure, loc="left")
+        _draw_durations(right, [max(line.seconds_per_row, 1e-7) for line in lines])
+        remark = f"{comparison.rows:,} rows; bars: 95 % intervals; grey: the same number of random features."
+        if fitted := [f"{line.method} {line.fit_seconds:.0f} s" for line in lines if line.fit_seconds > 0.5]:
+            remark += f" Fitted first: {', '.join(fitted)}."
+        note(figure, remark)
+    return saved(figure, path)
+
+
+def _draw_durations(axes: Axes, seconds: Sequence[float]) -> None:
+    from matplotlib.ticker import LogLocator
+
+    axes.barh(range(len(seconds)), seconds, height=0.6, color=SECOND)
+    axes.set_xscale("log")
+    label_rows(axes, [""] * len(seconds))
+    for y, value in enumerate(seconds):
+        axes.annotate(duration(value), (value, y), (4, 0), textcoords="offset points", va="center")
+    axes.set_xlim(min(seconds) / 3, 30 * max(seconds))
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda each, _: duration(each))
+    axes.xaxis.set_major_locator(LogLocator(numticks=4))
+    axes.tick_params(axis="x", labelcolor=MUTED)
+    axes.set_xlabel("seconds per row", loc="left")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in seconds, milliseconds or microseconds.
+
+    >>> duration(1.2), duration(0.0031), duration(4.2e-6), duration(470e-6)
+    ('1.2 s', '3.1 ms', '4.2 µs', '470 µs')
+    """
+    units = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+    unit = next((unit for unit, size in units.items() if seconds >= 0.9995 * size), "µs")
+    number = seconds / units[unit]
+    return f"{number:.2g} {unit}" if number < 99.5 else f"{number:,.0f} {unit}"

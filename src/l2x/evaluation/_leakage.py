@@ -1,0 +1,237 @@
+"""The leakage test: an explanation leaks if knowing which features were selected says more about the
+prediction than their values do.
+
+Y is then not independent of [E(X) = S] given X_S, which the literature calls *encoding* (Puli, Nguyen and
+Ranganath 2024). Two probes measure it:
+
+    g1(y | x_S, S)   fitted on the explainer's own selections: learns from the values and from the choice
+    g0(y | x_S)      fitted on the same masks, shuffled across rows: learns from the values only
+
+Leakage is E KL(g1 || g0). Shuffling preserves how often each subset occurs, so that g1 has no other
+advantage; g0 sees a fresh shuffle in every batch, which leaves g1 a slight disadvantage rather than an
+advantage. Some networks cannot see which features were selected (one that takes the maximum over a text
+cannot). Where a plain regression on the mask alone predicts better than g1, it replaces g1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from l2x._base.arrays import Array
+from l2x.errors import InputError
+from l2x.learning import (
+    FittedSurrogate,
+    Gaussian,
+    Likelihood,
+    NetworkSurrogate,
+    Rows,
+    Run,
+    TrainingPlan,
+    fit_probe,
+)
+
+# The regression on masks gives every class at least this probability.
+SMALLEST = 1e-4
+
+
+@dataclass(frozen=True)
+class ExplainedRows:
+    """Rows with their selected features and the model's predictions.
+
+    Attributes
+    ----------
+    X : rows
+        n rows, as the view takes them.
+    mask : array of bool, (n, d)
+        Their selected features.
+    predictions : array, (n, outputs)
+        The model's predictions for them.
+
+    Examples
+    --------
+    >>> rows = ExplainedRows(np.zeros((2, 3)), np.eye(2, 3, dtype=bool), np.full((2, 2), 0.5))
+    >>> len(rows.mask)
+    2
+    """
+
+    X: Any
+    mask: Array
+    predictions: Array
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What the choice of features adds to their values, for each of n rows, in nats.
+
+    Attributes
+    ----------
+    divergence : array, (n,)
+        KL(g1 || g0); its mean is the leakage.
+    gain : array, (n,)
+        log g1 - log g0 for the model's prediction. Its mean equals the leakage if both probes are exact. A
+        badly fitted g1 lowers the gain, but raises the divergence.
+    control : array, (n,)
+        Gain of a second g0 over the first: the noise of fitting.
+    outputs, mask_only : array, (n, outputs)
+        Outputs of g1, and of the regression on the mask alone.
+    """
+
+    divergence: Array
+    gain: Array
+    control: Array
+    outputs: Array
+    mask_only: Array
+
+
+def leakage_test(
+    evaluator: FittedSurrogate,
+    train: ExplainedRows,
+    test: ExplainedRows,
+    *,
+    training: TrainingPlan,
+    seed: int = 0,
+) -> Leakage:
+    """Fit probes on the selections of some rows, and return what they find in those of others.
+
+    Parameters
+    ----------
+    evaluator : FittedSurrogate
+        A `fit_evaluator`, from which the probes start.
+    train, test : ExplainedRows
+        Rows to fit the probes on, and rows to measure on.
+    training : TrainingPlan
+        As for the evaluator; the probes train for a quarter of its steps.
+    seed : int
+        Seed of g1 and g0; the second g0 has the next one.
+
+    Returns
+    -------
+    Leakage
+        Divergence and gain for each test row.
+
+    Examples
+    --------
+    >>> import l2x
+    >>> data, plan = l2x.datasets.synthetic("xor", 300, seed=0), TrainingPlan.quick().with_steps(value=8)
+    >>> evaluator = l2x.evaluation.fit_evaluator(data.model, data.X, k=2, training=plan)
+    >>> rows = [ExplainedRows(X, X > 0, data.model(X)) for X in (data.X[:200], data.X[200:])]
+    >>> leakage_test(evaluator, *rows, training=plan).gain.shape
+    (100,)
+    """
+    outputs = _probe_outputs(evaluator, train, test, training, seed)
+    mask_only = mask_only_outputs(train.mask, train.predictions, test.mask, evaluator.likelihood)
+    return _compared(evaluator.likelihood, test.predictions, outputs, mask_only)
+
+
+def _compared(
+    likelihood: Likelihood, predictions: Array, outputs: tuple[Tensor, Tensor, Tensor], mask_only: Tensor
+) -> Leakage:
+    """Compare the outputs of g1, g0 and a second g0; the regression on the mask replaces a worse g1."""
+    g1, g0, control = outputs
+    target = likelihood.targets(predictions)
+
+    def log_likelihood(outputs: Tensor) -> Array:
+        return likelihood.log_likelihood(outputs, target).numpy()
+
+    if log_likelihood(mask_only).mean() > log_likelihood(g1).mean():
+        g1 = mask_only
+    log_g0 = log_likelihood(g0)
+    gain, noise = log_likelihood(g1) - log_g0, log_likelihood(control) - log_g0
+    return Leakage(likelihood.divergence(g1, g0).numpy(), gain, noise, g1.numpy(), mask_only.numpy())
+
+
+def _probe_outputs(
+    evaluator: FittedSurrogate, train: ExplainedRows, test: ExplainedRows, training: TrainingPlan, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Fit g1, g0 and a second g0, and return their outputs for the test rows."""
+    network = evaluator.surrogate
+    if not isinstance(network, NetworkSurrogate):
+        raise InputError("The probes start from a network; fit the evaluator with fit_evaluator.")
+    view = evaluator.view
+    rows = Rows(view, None, view.encode(view.check(train.X)), network.likelihood.targets(train.predictions))
+    selected = torch.from_numpy(train.mask).float()
+
+    def outputs(*, shuffled: bool, seed: int) -> Tensor:
+        probe = fit_probe(network, rows, selected, Run.begin(training, seed), shuffled=shuffled)
+        return torch.from_numpy(FittedSurrogate(view, probe).outputs(test.X, test.mask))
+
+    return (
+        outputs(shuffled=False, seed=seed),
+        outputs(shuffled=True, seed=seed),
+        outputs(shuffled=True, seed=seed + 1),
+    )
+
+
+def mask_only_accuracy(
+    train_masks: Array, train_predictions: Array, masks: Array, predictions: Array
+) -> float:
+    """Return the accuracy of a logistic regression that sees only which features were selected.
+
+    An accuracy near the share of the most frequent class shows that the choice of features says nothing about
+    the prediction. An accuracy near one may be leakage; or the evidence for different classes may truly lie
+    in different features, and then the evaluator confirms the selection and the leakage test finds nothing.
+
+    Parameters
+    ----------
+    train_masks, train_predictions : array, (n, d) and (n,)
+        Selections and predicted classes to fit on.
+    masks, predictions : array, (m, d) and (m,)
+        Selections and predicted classes of other rows, to measure on.
+
+    Returns
+    -------
+    float
+        A share between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If masks and predictions differ in number.
+
+    Examples
+    --------
+    >>> left, right = [True, False], [False, True]
+    >>> masks, predictions = np.array([left, right] * 20), np.array([0, 1] * 20)
+    >>> mask_only_accuracy(masks, predictions, masks, predictions)
+    1.0
+    """
+    if len(train_masks) != len(train_predictions) or len(masks) != len(predictions):
+        raise InputError(
+            f"There are {len(train_masks)} and {len(masks)} masks for {len(train_predictions)} and "
+            f"{len(predictions)} predictions; the numbers should match."
+        )
+    guesses = _classifier(train_masks, train_predictions).predict(masks)
+    return float((guesses == predictions).mean())
+
+
+def mask_only_outputs(masks: Array, predictions: Array, test_masks: Array, likelihood: Likelihood) -> Tensor:
+    """Return what a linear or logistic regression on masks (n, d) predicts for test masks, (m, outputs), in
+    the units of a predictor network."""
+    if isinstance(likelihood, Gaussian):
+        from sklearn.linear_model import Ridge
+
+        means = Ridge().fit(masks, likelihood.targets(predictions).numpy()).predict(test_masks)
+        return torch.from_numpy(np.asarray(means, dtype=np.float32).reshape(len(test_masks), -1))
+    shares = np.full((len(test_masks), predictions.shape[1]), SMALLEST)
+    classes = predictions.argmax(axis=1)
+    shares[:, np.unique(classes)] = _classifier(masks, classes).predict_proba(test_masks)
+    return torch.from_numpy(np.log(np.maximum(shares, SMALLEST)).astype(np.float32))
+
+
+def _classifier(masks: Array, classes: Array) -> Any:
+    from sklearn.dummy import DummyClassifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    if len(np.unique(classes)) == 1:  # LogisticRegression refuses a single class
+        return DummyClassifier().fit(masks, classes)
+    with warnings.catch_warnings():
+        # A few steps short of the optimum changes nothing that is reported.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LogisticRegression(max_iter=300).fit(masks, classes)

@@ -1,0 +1,160 @@
+"""The selector w_θ(x), one score per feature: its training (equation 5), and its scores for raw inputs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from l2x._base.arrays import Array, batches
+from l2x.features import View
+from l2x.learning._rows import Rows, TrainingRows
+from l2x.learning._surrogate import BaseSurrogate
+from l2x.learning._training import Phase, Run, TrainingPlan, freeze, optimise
+from l2x.learning.networks._recipes import HasTextEncoder
+from l2x.learning.samplers import NEVER, Sampler, k_hot, top_k
+
+
+def fit_selector(
+    selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows, sampler: Sampler, run: Run
+) -> bool:
+    """Maximise E[log q(Y | X_S)] over θ, and over α too if q still learns (equation 5).
+
+    Y ~ P_m(.|x) is the model's full predicted distribution, as in the paper, or its most likely class, as set
+    by `data.problem.target`. Return False if training was interrupted.
+    """
+    likelihood, k = data.likelihood, data.k
+    networks = nn.ModuleDict({"selector": selector} | _learning(surrogate))
+
+    def value_of(surrogate: BaseSurrogate, rows: Rows, masks: Tensor) -> Tensor:
+        if data.problem.target == "class":
+            rows = replace(rows, target=likelihood.most_likely(rows.target))
+        value = surrogate.log_value(rows, masks)
+        return likelihood.evidence(value) if sampler.adds_evidence else value
+
+    def objective(index: Tensor, progress: float) -> Tensor:
+        rows = data.train[index]
+        scores = selector_scores(selector, rows, data)
+        return sampler.objective(
+            scores, k, lambda masks: value_of(surrogate, rows, masks), run.generator, progress
+        )
+
+    def validate(candidate: nn.Module) -> Tensor:
+        """Return the value of the *hard* top-k selection on held-out rows."""
+        assert isinstance(candidate, nn.ModuleDict)
+        parts = dict(candidate.items())
+        selector = parts.pop("selector")
+        with torch.no_grad():
+            masks = k_hot(top_k(selector_scores(selector, data.held, data), k), data.view.d)
+            return value_of(surrogate.with_networks(parts) if parts else surrogate, data.held, masks[None])[0]
+
+    networks.train()
+    label, phase = "training the selector", run.plan.selector
+    return optimise(networks, objective, validate, phase=phase, n=len(data.train), label=label, run=run)
+
+
+def _learning(surrogate: BaseSurrogate) -> dict[str, nn.Module]:
+    """Return the surrogate's networks that are not frozen."""
+    return {
+        name: network
+        for name, network in surrogate.networks.items()
+        if any(parameter.requires_grad for parameter in network.parameters())
+    }
+
+
+def fit_text_encoder(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows, run: Run) -> None:
+    """Fit the text encoder of a selector that has one to predictions for whole inputs and random subsets.
+
+    To preserve the model's prediction, a selector has to know it first. Whole training inputs alone would be
+    overfitted; random subsets act as augmentation (measured: see docs/notebook.md).
+    """
+    if not isinstance(selector, HasTextEncoder):
+        return
+    encoder, likelihood, d = selector.text_encoder, surrogate.likelihood, data.view.d
+    phase, evaluations = encoder_phase(selector, run.plan), run.plan.evaluations
+    teacher = surrogate.most_faithful(phase.batch_size)
+    # Held-out rows are evaluated once, not at every evaluation, so the limit per call allows more of them.
+    affordable = evaluations * teacher.rows_per_call(math.ceil(len(data.held) / evaluations))
+    held = data.held[torch.arange(min(len(data.held), affordable))]
+    held_masks = _mostly_large(len(held), d, run.generator)
+    held = replace(held, target=_targets(teacher, held, held_masks))
+
+    def objective(index: Tensor, _: float) -> Tensor:
+        index = index[: max(1, teacher.rows_per_call(len(index)))]
+        rows, masks = data.train[index], _mostly_large(len(index), d, run.generator)
+        target = _targets(teacher, rows, masks)
+        return likelihood.log_likelihood(encoder(rows.x, masks.to(rows.x.device)), target).mean()
+
+    def validate(candidate: nn.Module) -> Tensor:
+        with torch.no_grad():
+            return likelihood.log_likelihood(candidate(held.x, held_masks.to(held.x.device)), held.target)
+
+    label = "fitting the text encoder"
+    finished = optimise(encoder, objective, validate, phase=phase, n=len(data.train), label=label, run=run)
+    freeze(encoder, finished=finished)
+
+
+def encoder_phase(selector: HasTextEncoder, plan: TrainingPlan) -> Phase:
+    """Return the phase that trains the selector's text encoder."""
+    return replace(plan.value, steps=round(selector.encoder_steps * plan.value.steps))
+
+
+def evaluations_of(selector: nn.Module, plan: TrainingPlan) -> int:
+    """Count how often training evaluates subsets; the queries are shared evenly among these calls."""
+    calls = plan.selector.steps + plan.evaluations + 1  # one for the sizes
+    if isinstance(selector, HasTextEncoder):
+        calls += encoder_phase(selector, plan).steps + plan.evaluations
+    return calls
+
+
+def _mostly_large(n: int, d: int, generator: torch.Generator) -> Tensor:
+    """Draw masks for the text encoder: a fifth are whole, the others have any share of the features."""
+    share = 1.25 * torch.rand(n, 1, generator=generator)
+    return (torch.rand(n, d, generator=generator) < share).float()
+
+
+def _targets(teacher: BaseSurrogate, rows: Rows, masks: Tensor) -> Tensor:
+    """Return the teacher's predictions for masked rows, as targets."""
+    with torch.no_grad():
+        return teacher.likelihood.to_targets(teacher.outputs(rows, masks.to(rows.x.device)))
+
+
+def selector_scores(selector: nn.Module, rows: Rows, data: TrainingRows, never: float = NEVER) -> Tensor:
+    """Return w_θ(x) of labelled rows, (n, d), with `never` for features that may not be selected."""
+    prediction = [data.likelihood.prediction_input(rows.target)] if data.problem.uses_prediction else []
+    return only_selectable(selector(rows.x, *prediction), rows.view.selectable(rows.x), never)
+
+
+def only_selectable(scores: Tensor, selectable: Tensor | None, never: float = NEVER) -> Tensor:
+    """Return the scores with `never` for features that may not be selected."""
+    return scores if selectable is None else scores.masked_fill(~selectable, never)
+
+
+def input_scores(
+    view: View, selector: nn.Module, X: Any, prediction: Tensor | None = None
+) -> tuple[Array, Counter[str]]:
+    """Return w_θ(x) of checked inputs, (n, d), with -inf for features that may not be selected.
+
+    The second result counts, per column, the rows with a category that did not occur in training.
+    """
+    counts: Counter[str] = Counter()
+    device = next(selector.parameters()).device
+
+    def scores_of(X: Any, prediction: Tensor | None, first_row: int = 0) -> Tensor:
+        x = view.encode(X, first_row=first_row).to(device)
+        counts.update(view.unseen(x))
+        scores = selector(x) if prediction is None else selector(x, prediction.to(device))
+        return only_selectable(scores, view.selectable(x), never=-torch.inf)
+
+    with torch.inference_mode():
+        if 0 < len(X) <= view.rows_at_once:  # one batch: avoid all overhead
+            return scores_of(X, prediction).cpu().numpy(), counts
+        scores = torch.empty(len(X), view.d)
+        for rows in batches(len(X), view.rows_at_once):
+            part = None if prediction is None else prediction[rows]
+            scores[rows] = scores_of(view.take(X, rows), part, rows.start)
+    return scores.numpy(), counts

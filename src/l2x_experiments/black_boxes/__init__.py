@@ -1,1 +1,0 @@
-"""The networks that experiments train on labels and then explain."""

@@ -1,1 +1,0 @@
-"""Figures that only the reports of experiments draw."""

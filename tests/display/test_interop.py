@@ -1,0 +1,92 @@
+"""Explanations in the formats of shap, captum and Arrow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+
+import l2x
+from l2x.display._interop import margins
+from l2x.explanation import arrow_columns
+
+
+def test_margins_are_positive_exactly_where_selected(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    explanation = fitted.explain(table, k=2)
+    assert ((margins(explanation) > 0) == explanation.mask).all()
+    best = margins(explanation).argmax(axis=1)
+    assert best.tolist() == explanation.indices[:, 0].tolist()
+    everything = margins(fitted.explain(table, k=5))
+    assert (everything.min(axis=1) == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shap_draws_them(tiny: l2x.TrainingPlan) -> None:
+    shap = pytest.importorskip("shap")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"colour": rng.choice(["red", "blue"], 200), "a": rng.normal(size=200), "b": 1.0})
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        p = np.where(X["colour"] == "red", 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    found = l2x.Explainer(model, k=1, training=tiny).fit(frame).explain(frame).to_shap()
+    assert found.values.shape == found.data.shape == (200, 3)
+    assert found.feature_names == ["colour", "a", "b"]
+    for draw, content in (
+        (shap.plots.bar, found),
+        (shap.plots.beeswarm, found),
+        (shap.plots.waterfall, found[0]),
+    ):
+        axes = draw(content, show=False)
+        assert "colour" in " ".join(label.get_text() for label in axes.get_yticklabels())
+        plt.close("all")
+
+
+def test_captum_style(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    inputs = torch.from_numpy(table)
+    scores = fitted.attribute(inputs, target=1)
+    assert scores.shape == inputs.shape
+    assert ((scores > 0).numpy() == fitted.explain(table).mask).all()
+    with pytest.raises(l2x.errors.InputError, match="takes a tensor, as captum's methods do, not a ndarray"):
+        fitted.attribute(table)
+
+
+def test_arrow_columns_hold_what_the_frame_holds(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    texts = ["a truly wonderful film", "bad", ""]
+    view = l2x.Words(length=5)
+    words = l2x.baselines.RandomK(features=view).explain(texts, k=3)
+    for explanation in (fitted.explain(table, k=3), words):
+        columns = arrow_columns(explanation)
+        arrow = pa.table(columns).to_pandas()
+        frame = explanation.to_frame()
+        assert list(columns) == list(frame)
+        for name in columns:
+            missing = frame[name].isna()
+            assert (arrow[name].isna() == missing).all()
+            assert arrow[name][~missing].tolist() == frame[name][~missing].tolist()
+    assert columns["feature_1"].type == pa.string()
+    assert columns["score_3"].null_count == 2
+    names = arrow_columns(fitted.explain(table))["feature_1"]
+    assert names.type == pa.dictionary(pa.int32(), pa.string())
+
+
+def test_arrow_columns_of_names_that_are_numbers() -> None:
+    scores = np.array([[1.0, 2.0], [-np.inf, 1.0]])
+    columns = arrow_columns(l2x.Explanation(scores, 2, [3, 7]))  # type: ignore[list-item]
+    assert columns["feature_1"].to_pylist() == ["7", "7"]
+    assert columns["feature_2"].to_pylist() == ["3", None]
+    assert columns["score_2"].to_pylist() == [1.0, None]
+
+
+def test_captums_metrics_take_it(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    """captum's metrics pass a tuple without gradients, and expect a tuple."""
+    metrics = pytest.importorskip("captum.metrics")
+    inputs = torch.from_numpy(table[:20].astype(np.float32))
+    (attributed,) = fitted.attribute((inputs,))
+    assert torch.equal(attributed, fitted.attribute(inputs))
+    assert metrics.sensitivity_max(fitted.attribute, inputs).shape == (20,)
