@@ -39,7 +39,7 @@ class Part:
     shown: str  # "5 of 30 columns of a table"
     explainer: l2x.Explainer
     explanation: l2x.Explanation
-    evaluator: l2x.learning.objectives.FittedSurrogate
+    evaluator: l2x.learning.FittedSurrogate
     sections: Sequence[Section]
 
     def checked(self) -> list[float]:

@@ -20,6 +20,19 @@ from types import ModuleType
 
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
+__all__ = [
+    "ArtifactError",
+    "BlackBoxError",
+    "DataError",
+    "InputError",
+    "L2XError",
+    "MissingExtraError",
+    "NotFittedError",
+    "StudyError",
+    "TrainingError",
+    "WriteError",
+]
+
 
 class L2XError(Exception):
     """The root of the errors: `except l2x.L2XError` catches every deliberate error.

@@ -15,7 +15,14 @@ from toy_models import one_column
 
 import l2x
 from l2x.learning._rows import Categorical, Rows
-from l2x.learning._surrogate import BaseSurrogate, MixedSurrogate, ModelSurrogate, NetworkSurrogate
+from l2x.learning._surrogate import (
+    BaseSurrogate,
+    MixedSurrogate,
+    ModelSurrogate,
+    NetworkSurrogate,
+    _subsets,
+    random_masks,
+)
 from l2x.learning._training import Phase
 from l2x.learning.networks import networks_of
 from l2x.learning.objectives import (
@@ -24,10 +31,8 @@ from l2x.learning.objectives import (
     Joint,
     Objective,
     Surrogate,
-    _subsets,
     as_objective,
     check_compatible,
-    random_masks,
 )
 
 PLAN = l2x.TrainingPlan(Phase(3, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)

@@ -12,12 +12,11 @@ from toy_models import one_column
 import l2x
 from l2x.learning._rows import Labels, Problem, TrainingRows, prepare
 from l2x.learning._selector import fit_selector, fit_text_encoder, input_scores
-from l2x.learning._surrogate import NetworkSurrogate
+from l2x.learning._surrogate import NetworkSurrogate, fit_surrogate
 from l2x.learning._training import Phase, Run
 from l2x.learning.networks import networks_of
 from l2x.learning.networks._columns import ColumnSelector
 from l2x.learning.networks._recipes import HasTextEncoder
-from l2x.learning.objectives import fit_surrogate
 from l2x.learning.samplers import PlackettLuce
 
 PLAN = l2x.TrainingPlan(Phase(30, 1e-2), Phase(3, 1e-2), evaluations=2, progress=False)

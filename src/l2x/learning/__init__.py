@@ -2,8 +2,8 @@
 
 _rows          training rows, the model's predictions as targets, and their likelihood
 _training      the training loop, and plans for it
-_surrogate     q(y | x_S): a network, the model itself, or both
-objectives     which surrogate training maximises, and how it is fitted
+_surrogate     q(y | x_S): a network, the model itself, or both; how it is fitted
+objectives     which surrogate training maximises
 samplers       how subsets are drawn, and how the gradient is estimated
 _selector      w_θ: how it is trained, and its scores for raw inputs
 networks       the networks of each view, and the recipes that train them
@@ -60,6 +60,8 @@ from l2x.learning._surrogate import (
     ConditionalModel,
     FittedSurrogate,
     NetworkSurrogate,
+    fit_probe,
+    fit_surrogate,
 )
 from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, pick_device
 from l2x.learning.networks._columns import ColumnSelector, perceptron
@@ -83,8 +85,6 @@ from l2x.learning.objectives import (
     Objective,
     as_objective,
     check_compatible,
-    fit_probe,
-    fit_surrogate,
 )
 from l2x.learning.samplers import ConcreteMax, PlackettLuce, Sampler
 

@@ -1,6 +1,7 @@
 """The surrogate q(y | x_S): the prediction if only the features S of an input are known (section 3.1).
 
-`BaseSurrogate` takes encoded rows, in training; `Conditional` takes raw inputs, for metrics and the oracle.
+`BaseSurrogate` takes encoded rows, in training; `fit_surrogate` trains it on random subsets. `Conditional`
+takes raw inputs, for metrics and the oracle.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from torch import Tensor, nn
 from l2x._base.arrays import Array, batches, best
 from l2x.errors import BlackBoxError, InputError
 from l2x.features import View
-from l2x.learning._rows import Likelihood, Rows
+from l2x.learning._rows import Likelihood, Rows, TrainingRows, split
+from l2x.learning._training import Phase, Run, freeze, optimise
 from l2x.learning.networks._recipes import ReadsSelected
+from l2x.learning.samplers import FEW, USUAL, WHOLE, WHOLE_FIRST
 from l2x.model import BlackBox, Memory, query
 
 # Rows times features that a network evaluates at a time.
@@ -33,6 +36,11 @@ CONDITIONAL_BATCH = 200_000
 # The model teaches the text encoder even if it may be queried for this many times fewer rows than wanted.
 # This factor is a guess: only unlimited queries were measured (docs/notebook.md).
 MODEL_PREFERRED = 8
+# Masks for the held-out rows of a surrogate: at least this number, unless they have more cells than this.
+HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
+# Probes start from the evaluator, which has learned already: a quarter of its steps, a third of its learning
+# rate.
+PROBES_SHORTER, PROBES_SLOWER = 4, 3
 
 
 class BaseSurrogate(ABC):
@@ -280,6 +288,144 @@ def prefix_outputs(surrogate: BaseSurrogate, rows: Rows, scores: Tensor, k: int)
         mask = torch.zeros(scores.shape).scatter(1, order[:, :size], 1.0) * selectable
         prefixes.append(surrogate.outputs(rows, mask.to(rows.x.device)).cpu())
     return torch.stack(prefixes, dim=1)
+
+
+def fit_surrogate(
+    surrogate: NetworkSurrogate, data: TrainingRows, run: Run, *, label: str = "fitting the surrogate"
+) -> None:
+    """Fit q(y | x_S, S) on random subsets, which are independent of any selector, and freeze it."""
+    # Several masks per held-out row in small tables, so that the loss does not depend on a few draws.
+    held = data.held.repeat(max(1, min(HELD_MASKS, HELD_CELLS // data.view.d) // len(data.held)))
+
+    def masks(rows: Rows, _: Tensor | None = None, progress: float = 1.0) -> Tensor:
+        return random_masks(rows, data.k, run.generator, progress)
+
+    finished = _fit_to_masks(
+        surrogate, data.train, (held, masks(held)), masks, run, phase=run.plan.value, label=label
+    )
+    freeze(surrogate.predictor, finished=finished)
+
+
+def fit_probe(
+    evaluator: NetworkSurrogate, rows: Rows, masks: Tensor, run: Run, *, shuffled: bool
+) -> NetworkSurrogate:
+    """Train a copy of the evaluator further on the selections `masks` (n, d), for the leakage test.
+
+    With `shuffled`, each row gets the selection of another row: g0 of the test, otherwise g1.
+    """
+    plan = run.plan
+    probe = NetworkSurrogate(copy.deepcopy(evaluator.predictor).requires_grad_(True), evaluator.likelihood)
+    parts = split(len(rows), 0.1, plan.validation_rows, np.random.default_rng(run.seed))
+    learn, hold = (torch.from_numpy(indices) for indices in parts)
+    train, held, train_masks, held_masks = rows[learn], rows[hold], masks[learn], masks[hold]
+    if shuffled:
+        held_masks = _allowed(held, held_masks[torch.randperm(len(held_masks), generator=run.generator)])
+
+    def selected(batch: Rows, index: Tensor, _: float) -> Tensor:
+        if not shuffled:
+            return train_masks[index]
+        others = torch.randint(len(train), (len(index),), generator=run.generator)
+        return _allowed(batch, train_masks[others])
+
+    phase = replace(
+        plan.value,
+        steps=max(1, plan.value.steps // PROBES_SHORTER),
+        learning_rate=plan.value.learning_rate / PROBES_SLOWER,
+    )
+    with run.seeded():
+        label = "fitting the probes"
+        _fit_to_masks(probe, train, (held, held_masks), selected, run, phase=phase, label=label)
+    return probe
+
+
+def _fit_to_masks(
+    surrogate: NetworkSurrogate,
+    train: Rows,
+    held: tuple[Rows, Tensor],
+    masks: Callable[[Rows, Tensor, float], Tensor],
+    run: Run,
+    *,
+    phase: Phase,
+    label: str,
+) -> bool:
+    """Fit q(y | x_S, S) to the subsets that `masks` returns for a minibatch; return False if interrupted.
+
+    `masks` takes the minibatch, its indices and the completed share of training; `held` is held-out rows with
+    their masks.
+    """
+
+    def objective(index: Tensor, progress: float) -> Tensor:
+        rows = train[index]
+        return surrogate.log_value(rows, masks(rows, index, progress)[None]).mean()
+
+    def validate(predictor: nn.Module) -> Tensor:
+        rows, held_masks = held
+        with torch.no_grad():
+            return NetworkSurrogate(predictor, surrogate.likelihood).log_value(rows, held_masks[None])[0]
+
+    return optimise(surrogate.predictor, objective, validate, phase=phase, n=len(train), label=label, run=run)
+
+
+def _allowed(rows: Rows, masks: Tensor) -> Tensor:
+    """Remove features from masks of other rows that are not selectable in these, such as padding."""
+    selectable = rows.view.selectable(rows.x)
+    return masks if selectable is None else masks * selectable
+
+
+def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float = 1.0) -> Tensor:
+    """Draw subsets for fitting a surrogate, (n, d): half of size k, half of sizes uniform on 0 .. d.
+
+    The surrogate is used at size k; the other sizes make it reliable at every k (measured: half and half is
+    better than either alone, see docs/notebook.md). If some features are not selectable, sizes go up to the
+    number of those that are. With more than FEW features, see `_masks_of_many`.
+    """
+    n, d, selectable = len(rows), rows.view.d, rows.view.selectable(rows.x)
+    if selectable is None and d > FEW:
+        return _masks_of_many(n, d, k, generator, progress).to(rows.x.device)
+    sizes = torch.randint(0, d + 1, (n, 1), generator=generator)
+    at_k = torch.rand(n, 1, generator=generator) < 0.5
+    noise = torch.rand(n, d, generator=generator)
+    if selectable is None:
+        return (noise.argsort(dim=-1) < torch.where(at_k, k, sizes)).float().to(rows.x.device)
+    selectable = selectable.cpu()
+    sizes = sizes * (selectable.sum(dim=1, keepdim=True) + 1) // (d + 1)
+    ranks = (noise + ~selectable).argsort(dim=-1).argsort(dim=-1)
+    return (selectable & (ranks < torch.where(at_k, k, sizes))).float().to(rows.x.device)
+
+
+def _masks_of_many(n: int, d: int, k: int, generator: torch.Generator, progress: float) -> Tensor:
+    """Draw `random_masks` with more than FEW features, without sorting.
+
+    Half of the subsets have sizes uniform on 1 .. k: small subsets teach more, also about size k. Among the
+    others all sizes up to USUAL or 2 k are equally likely; beyond, the probability falls with the square of
+    the size, so that all sizes occur and the work hardly grows with d.
+
+    A random subset of four contains two given features of 200 once in 3,000 draws, so nothing would be
+    learned about features that matter only together. Training therefore begins with whole rows, or large
+    parts of them.
+    """
+    whole = max(0.0, 1 - progress / WHOLE_FIRST)
+    small = round(n * (1 - whole) / 2)  # the first rows; their order is random
+    others = n - small
+    usual = min(d, max(USUAL, 2 * k))
+    reach = torch.rand(others, 1, generator=generator) * (2 - usual / d)
+    sizes = usual * torch.where(reach < 1, reach, 1 / (2 - reach))
+    sizes[: round(n * whole)] = min(d, WHOLE)
+    # Features are drawn independently, so the sizes are met on average.
+    masks = torch.rand(others, d, generator=generator) < sizes / d
+    up_to_k = _subsets(torch.randint(1, k + 1, (small, 1), generator=generator), d, generator)
+    return torch.cat([up_to_k, masks]).float()
+
+
+def _subsets(sizes: Tensor, d: int, generator: torch.Generator) -> Tensor:
+    """Draw masks (n, d) with these sizes (n, 1) uniformly, by Floyd's algorithm: no feature twice."""
+    masks = torch.zeros(len(sizes), d, dtype=torch.bool)
+    for draw in range(int(sizes.max()) if len(sizes) else 0):
+        last = (d - sizes + draw).clamp_(max=d - 1)
+        drawn = (torch.rand(len(sizes), 1, generator=generator, dtype=torch.float64) * (last + 1)).long()
+        pick = torch.where(masks.gather(1, drawn), last, drawn)
+        masks.scatter_(1, pick, masks.gather(1, pick) | (draw < sizes))
+    return masks
 
 
 class Conditional(Protocol):

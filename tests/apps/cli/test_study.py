@@ -98,7 +98,7 @@ def test_one_sentence_when_something_is_wrong(folder: Folder) -> None:
         (("report", "test.csv", "-o", "r.html"), "'test.csv' is not a study"),
         (("report", "a.study", "-o", "a.study"), "is STUDY:"),
         (("simulate", "a.study"), "tables with 2 classes"),
-        (("power", "--difference", 90), "must lie between"),
+        (("power", "--difference", 90), "difference (0.9)"),
     ):
         assert said in folder.fails("study", *arguments), arguments
 
