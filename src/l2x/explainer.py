@@ -177,17 +177,16 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         as_published: bool = False,
         **options: Any,
     ) -> Explainer:
-        """Return an explainer that is L2X as released, which reaches the published figures.
+        """Return an explainer that is L2X as released.
 
         Training is joint, the sampler is the elementwise maximum of k Concrete vectors, and unselected
-        features are zero. The released recipe deviates from the text where the text alone misses the figures;
-        docs/reproduce.md has the measurements.
+        features are zero. The released recipe deviates from the text where the text alone misses the published
+        figures; docs/reproduce.md has the measurements, and the figures that neither reaches.
 
-            tables   the networks of the released code: with batch normalisation in q, the published
-                     networks learn XOR; with Glorot initialisation, Adam and L2 no run failed
+            tables   the networks of the released code: batch normalisation in q, Glorot initialisation, Adam
+                     and L2; with the published networks XOR is not learned
             images   batch normalisation in q: in fewer runs the selected positions leak the class
-            texts    temperature 0.5: at 0.1 the first sentence is always selected; Glorot initialisation,
-                     and the sum over selected words divided by k
+            texts    temperature 0.5, Glorot initialisation, and the sum over selected words divided by k
             all      the last weights: q's held-out loss does not predict post-hoc accuracy
 
         Parameters `model`, `k` and `features` are those of the constructor; other `options` replace the
@@ -457,8 +456,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def export_onnx(self, path: str | Path, X: Any = None) -> Path:
         """Write an ONNX file that explains without l2x and torch.
 
-        It maps raw inputs to scores, indices and mask. It is written to `path`. Before it is written, it is
-        compared with this explainer on generated rows, or on the rows X.
+        The graph maps raw inputs to scores, indices and mask. Before it is written to `path`, it is compared
+        with this explainer on generated rows, or on the rows X.
         """
         from l2x.export import export_onnx
 

@@ -118,8 +118,8 @@ class Explanation:
     def to_frame(self) -> Any:
         """Return a frame with one row per input and the columns feature_1 .. feature_k, score_1 .. score_k.
 
-        It belongs to the library of the input (pandas for arrays) and has its index. If a row has fewer than
-        k features, the last names are missing and the last scores are NaN.
+        The frame comes from the same library as the input (pandas for arrays) and has its index. If a row
+        has fewer than k features, the last names are missing and the last scores are NaN.
         """
         names = self._padded_names
         names[~self.selected] = None

@@ -1,7 +1,7 @@
 """Adversaries: selections that leak the prediction on purpose, which a report has to flag.
 
-Their post-hoc accuracy may be high although they explain nothing: which features they select says more about
-the prediction than the selected values do. The three kinds are from Puli, Nguyen and Ranganath (2024),
+Their post-hoc accuracy may be high although they explain nothing: which features they select reveals more
+about the prediction than the selected values do. The three kinds are from Puli, Nguyen and Ranganath (2024),
 "Explanations that reveal all through the definition of encoding".
 """
 
@@ -87,8 +87,8 @@ class PredictionLeak(Method):
 class MarginalLeak(Method):
     """Hide the feature on which a sound method's choice depends (control flow).
 
-    The hidden feature decides which others matter, but says little alone. The choice of the others then
-    reveals its value.
+    The hidden feature decides which others matter, but carries little information alone. The choice of the
+    others then reveals its value.
 
     Parameters
     ----------
@@ -97,8 +97,9 @@ class MarginalLeak(Method):
     surrogate : Conditional
         Evaluates single features on training rows.
     hidden : int, optional
-        The feature that is never selected. By default the one that `base` selects often although it says
-        little alone: the largest share of rows times one minus its value relative to the best feature's.
+        The feature that is never selected. By default the one that `base` selects often although it carries
+        little information alone: the largest share of rows times one minus its value relative to the best
+        feature's.
 
     Examples
     --------

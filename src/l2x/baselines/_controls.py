@@ -300,7 +300,7 @@ class GreedySearch(Method):
     Selected features score k, k - 1, ... in the order of selection, all others zero.
 
     Every round queries the model for k · d inputs per row. The search optimises post-hoc accuracy directly:
-    it shows what is possible, and how little that number says alone.
+    it shows what is possible, and how little post-hoc accuracy means alone.
 
     Parameters
     ----------

@@ -24,7 +24,8 @@ class Method(BaseEstimator):  # type: ignore[misc]
         The model being explained, in any form that `l2x.as_black_box` takes.
     features : View, optional
         What one feature is; default `Columns()`, fitted on the explained rows. Pass the same fitted view
-        (`explainer.features_`) to all methods that are compared, so that all metrics mask features alike.
+        (`explainer.features_`) to all methods that are compared, so that all metrics mask features in
+        the same way.
     magnitude : bool
         Whether to rank features by the absolute values of their scores.
     seed : int

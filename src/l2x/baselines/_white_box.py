@@ -202,7 +202,7 @@ class LRP(GradientMethod):
 
 
 class FromEmbeddings(nn.Module):
-    """A network of token ids as a function of their embeddings, since ids have no gradient."""
+    """A network that reads token ids, as a function of their embeddings, because ids have no gradient."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()

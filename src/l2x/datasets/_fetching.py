@@ -219,7 +219,7 @@ class DataSet:
         return self.folder
 
     def adopt(self, origin: Path) -> None:
-        """Copy the files, found anywhere below `origin`, into the cache; unpack or convert if need be."""
+        """Copy the files, found anywhere below `origin`, into the cache; unpack or convert if necessary."""
         try:
             contents = self._gather(origin)
         except UNREADABLE as error:

@@ -135,8 +135,8 @@ def compare(
         At least 20 rows, as the view takes them.
     methods : list
         Names ("l2x" and the keys of `l2x.baselines.METHODS` that need no surrogate, such as "lime",
-        "kernel_shap" or "random"), explainers (fitted here if need be), other objects with explain(X, k), or
-        pairs (label, any of these).
+        "kernel_shap" or "random"), explainers (fitted here if necessary), other objects with explain(X, k),
+        or pairs (label, any of these).
     k : int
         Number of features to select.
     features : View, optional
@@ -186,7 +186,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Bench:
-    """What all methods share."""
+    """The model, the rows and the settings that all methods share."""
 
     model: Any  # as it was passed: gradient methods need the module itself
     black_box: BlackBox

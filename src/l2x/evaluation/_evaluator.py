@@ -56,7 +56,8 @@ def fit_evaluator(
     predictions : array, optional
         The model's predictions for X; by default the model is queried.
     features : View, optional
-        What one feature is; default `Columns()`. Pass `explainer.features_` to read inputs alike.
+        What one feature is; default `Columns()`. Pass `explainer.features_` to read inputs as
+        the explainer does.
     predictor : dict, optional
         Options of the view's predictor network.
     training : TrainingPlan, optional

@@ -39,7 +39,7 @@ SET_UP = 1.0
 
 @dataclass(frozen=True)
 class Reference:
-    """What explanations can be compared with, where it is known.
+    """Known facts that explanations can be compared with.
 
     Attributes
     ----------

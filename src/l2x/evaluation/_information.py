@@ -168,9 +168,9 @@ def choose_k(
     explainer : Explainer or object with explain(X, k)
         The fitted explainer.
     X : rows
-        Rows to measure on, best rows that the explainer was not fitted on.
+        Rows to measure on, preferably rows that the explainer was not fitted on.
     keep : float
-        The share to preserve; 1 is what the best number of features carries.
+        The share to preserve; 1 is the information that the best number of features carries.
     evaluator : Conditional, optional
         Measures the information; by default the explainer's own surrogate. A `fit_evaluator` is better.
     predictions : array, (n, outputs), optional

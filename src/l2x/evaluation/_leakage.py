@@ -1,4 +1,4 @@
-"""The leakage test: an explanation leaks if knowing which features were selected says more about the
+"""The leakage test: an explanation leaks if knowing which features were selected reveals more about the
 prediction than their values do.
 
 Y is then not independent of [E(X) = S] given X_S, which the literature calls *encoding* (Puli, Nguyen and
@@ -173,9 +173,10 @@ def mask_only_accuracy(
 ) -> float:
     """Return the accuracy of a logistic regression that sees only which features were selected.
 
-    An accuracy near the share of the most frequent class shows that the choice of features says nothing about
-    the prediction. An accuracy near one may be leakage; or the evidence for different classes may truly lie
-    in different features, and then the evaluator confirms the selection and the leakage test finds nothing.
+    An accuracy near the share of the most frequent class shows that the choice of features reveals nothing
+    about the prediction. An accuracy near one may be leakage; or the evidence for different classes may truly
+    lie in different features, and then the evaluator confirms the selection and the leakage test finds
+    nothing.
 
     Parameters
     ----------

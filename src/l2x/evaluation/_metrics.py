@@ -165,7 +165,7 @@ def collapse(explanation: Explanation) -> Array:
     Returns
     -------
     array, (n,)
-        If the mean is 1, every row has the same set: the explanations then say nothing about single rows.
+        If the mean is 1, every row has the same set: the explanations then show nothing about single rows.
 
     Examples
     --------

@@ -200,7 +200,7 @@ def _check_total(rows: int, earlier: int, path: Path) -> None:
 
 
 def _task_so_far(path: Path, labelled: Labelled) -> Any:
-    """Return the task of earlier predictions, so that later ones are checked alike."""
+    """Return the task of earlier predictions, so that later ones are checked in the same way."""
     if path.exists():
         return read_predictions(path).origin.task
     return "classification" if labelled.batches[0].num_columns > 3 else "regression"

@@ -122,7 +122,7 @@ class Table:
         Parameters
         ----------
         columns : sequence of str
-            Columns to compute with. In a CSV, an empty field, NA and the like are missing cells.
+            Columns to compute with. In a CSV, empty fields, NA and similar values are missing cells.
         text : sequence of str
             Columns to copy, which follow in the batch. In a CSV, they are the characters in the file, so that
             007 stays 007.
@@ -340,7 +340,7 @@ def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
 
 
 def with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Return the batch with these columns, of decimals, as floats; pandas would make objects of decimals."""
+    """Return the batch with these decimal columns as floats; pandas would turn decimals into objects."""
     for name in names:
         cells = batch.column(name).cast(pa.float64())
         batch = batch.set_column(batch.schema.get_field_index(name), name, cells)

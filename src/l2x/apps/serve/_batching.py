@@ -79,7 +79,7 @@ class Batcher(Generic[Content, Result]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="l2x-batch")
 
     async def submit(self, content: Content, rows: int, kind: Hashable = None) -> Result:
-        """Return the result of one job; raise 503 or 504 if it cannot be had in time."""
+        """Return the result of one job; raise 503 or 504 if it is not ready in time."""
         self.admit(rows)
         job = Job(content, rows, kind)
         self._waiting.append(job)

@@ -98,8 +98,8 @@ STATUSES = {
     413: "The body has too many bytes or rows.",
     422: "Rows or options are invalid; details give row, column, given and expected.",
     502: "The model failed.",
-    503: "Too many rows are waiting; Retry-After gives the time of a retry.",
-    504: "There was no result within the promised time.",
+    503: "Too many rows are waiting; Retry-After gives the seconds to wait.",
+    504: "There was no result within the time limit.",
 }
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": Errors, "description": about} for status, about in STATUSES.items()

@@ -354,7 +354,7 @@ class Pages:
         return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
     async def _result(self, request: Request, form: Form, served: Served, fields: Mapping[str, str]) -> str:
-        """Return explanation, predictions, and the request that leads to them; or what is wrong."""
+        """Return explanation, predictions and the equivalent request; or a description of the problem."""
         try:
             row, k = form.row(fields), form.k(fields)
             result = await self._batcher.submit((served, row, k), 1)

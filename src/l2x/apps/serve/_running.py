@@ -1,4 +1,4 @@
-"""From an application to a server: uvicorn with one process, or with several that are restarted."""
+"""Serve an application with uvicorn, in one process or in several that are restarted."""
 
 from __future__ import annotations
 

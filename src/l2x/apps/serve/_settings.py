@@ -29,7 +29,7 @@ class Settings:
     batch_rows : int
         Maximum number of rows in a batch; 1 explains every request alone.
     timeout : float
-        Every request is answered within this time, if need be with 504. A request whose turn does not come,
+        Every request is answered within this time, if necessary with 504. A request whose turn does not come,
         or is not expected to come, within half of it gets 503.
     body_timeout : float
         A body that takes longer to arrive gets 408.

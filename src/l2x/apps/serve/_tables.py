@@ -295,7 +295,7 @@ def table_graph(explainer: Explainer, rows: RowFormat[Any]) -> TableGraph | None
 
 
 def training_range(view: Columns) -> tuple[Array, Array]:
-    """Return the lowest and the highest number of each column, (columns,), that the file knows of.
+    """Return the lowest and the highest number of each column, (columns,), as far as the file holds them.
 
     Quantiles are stored in the networks' units, clipped at a few standard deviations. Without quantiles, the
     range is that of the rows stored for resampling.

@@ -199,7 +199,7 @@ class Ratings:
     def counts(self, weights: Array | None = None) -> Array:
         """Return (methods, items, classes + 1) counts of each answer, "cannot tell" last.
 
-        `weights` are (n,) numbers that say how often each answer counts.
+        `weights` are (n,) numbers that set how often each answer counts.
         """
         answers = self.classes + 1
         cell = (self.method * self.items + self.item) * answers + self.choice % answers

@@ -234,7 +234,8 @@ def _insert(db: sqlite3.Connection, rater: Rater, position: int, kind: str, **ab
 def _needed_cell(db: sqlite3.Connection, study: Study, rater: Rater, position: int) -> tuple[int, int] | None:
     """Return (item, method) for a new task; None if no item that this rater has not seen needs an answer.
 
-    The method follows from the plan; if it needs no more answers, it is the one this rater has had least.
+    The method follows from the plan; if it needs no more answers, it is the one this rater has seen least
+    often.
     """
     settings = study.settings
     index = _count(db, rater, "kind = 'item'")
