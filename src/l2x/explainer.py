@@ -180,8 +180,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return an explainer that is L2X as released.
 
         Training is joint, the sampler is the elementwise maximum of k Concrete vectors, and unselected
-        features are zero. The released recipe deviates from the text where the text alone misses the published
-        figures; docs/reproduce.md has the measurements, and the figures that neither reaches.
+        features are zero. The released recipe deviates from the text where the text alone misses the
+        published figures; docs/reproduce.md has the measurements, and the figures that neither reaches.
 
             tables   the networks of the released code: batch normalisation in q, Glorot initialisation, Adam
                      and L2; with the published networks XOR is not learned
