@@ -60,19 +60,22 @@ def test_look_ups_say_what_the_dense_product_says(
     layer = nn.Linear(read.width + d * sees_mask, 5)
     inputs = read(x, mask)
     dense = layer(torch.cat([inputs, mask], dim=1) if sees_mask else inputs)
-    found = read.first_layer(layer, x, mask, sees_mask=sees_mask)
-    assert torch.allclose(found, dense, atol=1e-5)
     direction = torch.randn_like(dense)
     wanted = torch.autograd.grad((dense * direction).sum(), layer.weight)[0]
-    assert torch.allclose(torch.autograd.grad((found * direction).sum(), layer.weight)[0], wanted, atol=1e-4)
+    for apply in (read.first_layer, read.shared_first_layer):
+        found = apply(layer, x, mask, sees_mask=sees_mask)
+        assert torch.allclose(found, dense, atol=1e-5)
+        gradient = torch.autograd.grad((found * direction).sum(), layer.weight)[0]
+        assert torch.allclose(gradient, wanted, atol=1e-4)
 
 
 def test_several_masks_of_each_row_are_those_of_its_copies() -> None:
     read = table(3, 16, [3], (1,), group=False)
     x, layer = rows(read, 7, (1,)), nn.Linear(read.width + 4, 5)
     masks = (torch.rand(3, 7, 4) < 0.5).float().flatten(end_dim=1)
-    found = read.first_layer(layer, x, masks, sees_mask=True)
-    assert torch.equal(found, read.first_layer(layer, x.repeat(3, 1), masks, sees_mask=True))
+    for apply in (read.first_layer, read.shared_first_layer):
+        found = apply(layer, x, masks, sees_mask=True)
+        assert torch.allclose(found, apply(layer, x.repeat(3, 1), masks, sees_mask=True), atol=1e-6)
 
 
 def test_categories_alone() -> None:
@@ -81,7 +84,8 @@ def test_categories_alone() -> None:
     x, mask = torch.randint(-1, 3, (20, 2)).float(), (torch.rand(20, 2) < 0.6).float()
     layer = nn.Linear(read.width + 2, 5)
     dense = layer(torch.cat([read(x, mask), mask], dim=1))
-    assert torch.allclose(read.first_layer(layer, x, mask, sees_mask=True), dense, atol=1e-5)
+    for apply in (read.first_layer, read.shared_first_layer):
+        assert torch.allclose(apply(layer, x, mask, sees_mask=True), dense, atol=1e-5)
 
 
 def test_a_layer_by_input_is_the_layer_in_its_outputs_and_its_state() -> None:

@@ -136,6 +136,19 @@ class TableInput(nn.Module):
         slot = torch.where((code >= 0) & (code < codes), self.first[column] + code, unseen)
         return torch.where(missing, self.gap[column], slot), (codes == 0) & ~missing
 
+    def with_slots(self, x: Tensor, numbers: Tensor, slots: Tensor) -> Tensor:
+        """Return a vector per cell, (n, columns, f): those of `numbers` (n, numeric columns, f), or a slot's.
+
+        `slots` has one vector per slot, and a last one for categories that have none.
+        """
+        n, columns = x.shape
+        slot, is_number = self.slot(x, torch.arange(columns, device=x.device).expand(n, columns))
+        vectors = slots[slot.clamp_(max=len(slots) - 1)]
+        vectors[:, self.numeric] = torch.where(
+            is_number[:, self.numeric, None], numbers, vectors[:, self.numeric]
+        )
+        return vectors
+
     def forward(self, x: Tensor) -> Tensor:
         """Return (n, width): numbers, then slots."""
         return torch.cat([x[:, self.numeric].nan_to_num(0.0), self.slots(x)], dim=1)
@@ -196,12 +209,42 @@ class MaskedTable(nn.Module):
         """Return each number and its position between the quantiles, zero if it is not selected."""
         if not self.bins:
             return numbers * selected
+        return (self._positions(numbers) * selected[..., None]).flatten(1)
+
+    def _positions(self, numbers: Tensor) -> Tensor:
+        """Return each number and its position in each bin, (n, numeric columns, 1 + bins)."""
         position = ((numbers[..., None] - self.lower) * self.inverse_width).clamp_(0, 1)
-        vectors = torch.cat([numbers[..., None], position - 0.5], dim=-1)  # (n, numeric columns, 1 + bins)
-        return (vectors * selected[..., None]).flatten(1)
+        return torch.cat([numbers[..., None], position.sub_(0.5)], dim=-1)
 
     def _of_columns(self, mask: Tensor) -> Tensor:
         return mask if self.group is None else mask[:, self.group]
+
+    def contributions(self, layer: nn.Linear, x: Tensor, *, sees_mask: bool) -> Tensor:
+        """Return what each selected cell adds to the outputs of `layer`, (n, columns, outputs).
+
+        The layer's output is its bias plus the sum over the selected cells. With several masks per row, this
+        takes a fraction of the work of one product per mask.
+        """
+        weight = layer.weight.T
+        numeric, outputs = len(self.numeric), weight.shape[1]
+        increments = weight[: numeric * (1 + self.bins)].reshape(numeric, 1 + self.bins, outputs)
+        numbers = x if self.inputs is None else x[:, self.numeric].nan_to_num(0.0)
+        added = torch.bmm(self._positions(numbers).transpose(0, 1), increments).transpose(0, 1)
+        if self.inputs is not None:
+            slots = torch.cat([weight[numeric * (1 + self.bins) : self.width], weight.new_zeros(1, outputs)])
+            added = self.inputs.with_slots(x, added, slots)
+        if sees_mask:
+            presence = weight[self.width :]
+            if self.group is not None:
+                presence = (presence / torch.bincount(self.group)[:, None])[self.group]
+            added = added + presence
+        return added
+
+    def shared_first_layer(self, layer: nn.Linear, x: Tensor, mask: Tensor, *, sees_mask: bool) -> Tensor:
+        """Return `layer` applied to m masks of each row, (m n, outputs), from `contributions`."""
+        added, n = self.contributions(layer, x, sees_mask=sees_mask), len(x)
+        masks = self._of_columns(mask).view(len(mask) // n, n, self.columns).transpose(0, 1)
+        return torch.bmm(masks, added).transpose(0, 1).reshape(len(mask), -1) + layer.bias
 
     def first_layer(self, layer: nn.Linear, x: Tensor, mask: Tensor, *, sees_mask: bool) -> Tensor:
         """Return `layer` applied to these numbers (and to the mask), computed from the selected cells alone.

@@ -117,13 +117,18 @@ class NetworkSurrogate(BaseSurrogate):
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         """Return the predictor's outputs; without gradients in batches, as networks may widen the rows."""
+        n, (_, d) = len(rows), mask.shape
         cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
-        at_once = len(mask) if torch.is_grad_enabled() else max(1, cells // mask.shape[1])
-        if len(mask) <= at_once:
+        at_once = n if torch.is_grad_enabled() or not n else max(1, cells * n // (len(mask) * d))
+        if n <= at_once:
             return self._outputs(rows, rows.x, mask)
-        row = torch.arange(len(mask), device=rows.x.device) % len(rows)
-        parts = batches(len(mask), at_once)
-        return torch.cat([self._outputs(rows, rows.x[row[part]], mask[part]) for part in parts])
+        masks = mask.view(-1, n, d)
+        # All masks of a row stay together: they share work.
+        parts = [
+            self._outputs(rows, rows.x[part], masks[:, part].reshape(-1, d)).unflatten(0, (len(masks), -1))
+            for part in batches(n, at_once)
+        ]
+        return torch.cat(parts, dim=1).flatten(0, 1)
 
     def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
         if _reads_rows(self.predictor):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -55,8 +55,8 @@ BEGINNING, START_SIZE, LARGE = 1 / 6, 16, 2048
 # number of features in a whole row, and the size up to which all sizes are equally likely.
 WHOLE_FIRST, WHOLE, USUAL = 0.1, 512, 32
 
-# The smallest relative difference of two float64 sums that still has correct digits.
-PRECISION = 1e-12
+# The smallest relative difference of two float64 sums that still has correct digits, and the smallest mass.
+PRECISION, SMALLEST = 1e-12, 1e-300
 # The score of a feature that may not be selected, such as padding. It is finite in training, so that sums
 # over sorted scores stay finite; explanations use -inf.
 NEVER = -1e9
@@ -541,27 +541,44 @@ def log_probability(scores: Tensor, order: Tensor, chosen: Tensor) -> Tensor:
     -------
     (samples, batch) tensor
     """
-    ordered = scores_at(scores, order)
-    ranks = order.shape[-1]
-    after = [] if ranks == scores.shape[-1] else [_log_rest(scores, order)[..., None]]
-    # Σ exp over the ranks j .. d, as a running sum from the end: stable however peaked the scores are.
-    left = torch.logcumsumexp(torch.cat([ordered, *after], dim=-1).flip(-1), dim=-1).flip(-1)[..., :ranks]
-    # Unselectable features come last, and their order carries no information about the scores.
-    return ((ordered - left) * chosen * (ordered > NEVER)).sum(-1)
+    log_p: Tensor = _LogProbability.apply(scores, order, chosen)  # type: ignore[no-untyped-call]
+    return log_p
 
 
-def _log_rest(scores: Tensor, order: Tensor) -> Tensor:
-    """Return log Σ exp(scores) over the features that are not in `order`, (samples, batch).
+class _LogProbability(torch.autograd.Function):
+    """log p = Σ_j c_j (s_j - log Z_j) over the ranks j, where c_j is 1 for the ranks that count, else 0.
 
-    It is the difference of two sums, of which only the first has d terms, shared by all samples. The
-    difference is computed in float64 and bounded below by its precision: less likely features are never
-    drawn.
+    Z_j = Σ_{l >= j} exp s_l is the mass that is left at rank j. The derivative with respect to the score of
+    the feature at rank r is c_r - exp(s_r) Σ_{j <= r} c_j / Z_j; a feature behind the given ranks has c = 0
+    and the sum over all of them. This closed form takes a quarter of the time of automatic differentiation.
     """
-    top = scores.detach().amax(dim=-1, keepdim=True)
-    mass = (scores - top).double().exp()
-    everything = mass.sum(dim=-1)
-    rest = everything - scores_at(mass, order).sum(dim=-1)
-    return rest.maximum(PRECISION * everything.detach()).log().to(scores.dtype) + top[:, 0]
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, order: Tensor, chosen: Tensor) -> Tensor:
+        ordered = scores_at(scores, order)
+        # Unselectable features come last, and their order carries no information about the scores.
+        counts = chosen.double() * (ordered > NEVER)
+        top = scores.amax(dim=-1, keepdim=True)
+        mass = (scores - top).double().exp()  # (batch, d)
+        own = scores_at(mass, order)  # (samples, batch, ranks)
+        left = own.flip(-1).cumsum(-1).flip(-1)
+        if order.shape[-1] < scores.shape[-1]:
+            # The mass behind the given ranks is a difference, bounded below by its precision.
+            everything = mass.sum(dim=-1)
+            left = left + (everything - left[..., 0]).maximum(PRECISION * everything)[..., None]
+        left = left.clamp_min(SMALLEST)
+        ctx.save_for_backward(order, counts, mass, own, (counts / left).cumsum(-1))
+        return ((ordered - top - left.log()) * counts).sum(-1).to(scores.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        order, counts, mass, own, passed = ctx.saved_tensors
+        weight, (samples, batch, ranks) = gradients[0].double(), order.shape
+        last = passed[..., -1:] if ranks else passed.new_zeros(samples, batch, 1)
+        behind = -mass * (weight[..., None] * last).sum(dim=0)  # as if every feature were behind the ranks
+        given = weight[..., None] * (counts - own * (passed - last))
+        where, what = (tensor.movedim(0, 1).reshape(batch, samples * ranks) for tensor in (order, given))
+        return behind.scatter_add_(1, where, what).to(gradients[0].dtype), None, None
 
 
 def scores_at(scores: Tensor, indices: Tensor) -> Tensor:

@@ -150,11 +150,12 @@ class ColumnPredictor(ReadsSelected):
         super().__init__()
         self.sees_mask = sees_mask
         self.table = copy.deepcopy(table)  # as in ColumnSelector
-        self.reads_rows = table is not None and table.columns > WIDE
+        self.reads_rows = table is not None
         sizes = [(width or d) + d * sees_mask, *hidden, outputs]
         self.layers = perceptron(sizes, activation, normalise=normalise)
         initialise(self.layers, initial)
-        if self.reads_rows:
+        self.looks_up = table is not None and table.columns > WIDE
+        if self.looks_up:
             first = self.layers[0]
             assert isinstance(first, nn.Linear)
             self.layers[0] = ByInput(first)
@@ -167,12 +168,14 @@ class ColumnPredictor(ReadsSelected):
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return the outputs for encoded rows; see `ReadsSelected.read`."""
         assert self.table is not None
-        if mask.requires_grad:
+        several = len(mask) > len(x)
+        if mask.requires_grad or not (self.looks_up or several):
             logits: Tensor = self(self.table(x.repeat(len(mask) // len(x), 1), mask), mask)
             return logits
         first, *others = self.layers
         assert isinstance(first, nn.Linear)
-        logits = nn.Sequential(*others)(self.table.first_layer(first, x, mask, sees_mask=self.sees_mask))
+        apply = self.table.first_layer if self.looks_up else self.table.shared_first_layer
+        logits = nn.Sequential(*others)(apply(first, x, mask, sees_mask=self.sees_mask))
         return logits
 
 
