@@ -14,6 +14,7 @@ import scipy.sparse
 import torch
 
 import l2x
+from l2x.features import _tables as tables
 from l2x.features._tables import (
     IDENTIFIERS,
     UNSEEN,
@@ -322,3 +323,27 @@ def test_a_text_in_a_column_of_numbers_is_named_with_its_row() -> None:
         l2x.errors.InputError, match=r"Row 60, column 'price' is '12,5', and most others .* numbers"
     ):
         l2x.Columns().fit(pd.DataFrame({"price": cells, "b": 1.0}))
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (pd.Series([1.5, np.nan, 3.0]), [2.5, None]),
+        (pd.Series([1, 2, 3]), [7.0, 9.4]),
+        (pd.Series([1, 2, 3], dtype="uint8"), [7.0, 9.4]),
+        (pd.Series([True, False, True]), [True, False]),
+        (pd.Series(["a", None, "b"]), ["b", None]),
+        (pd.Series(["a", None, "b"], dtype=object), ["b", None]),
+        (pd.Series(["a", None, "b"], dtype="category"), ["b", None]),
+        (pd.Series([3, 1, 3], dtype="category"), [1, 3]),
+    ],
+)
+def test_the_usual_types_of_pandas_are_masked_as_all_others(
+    cells: pd.Series, values: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fast way for pandas gives the same cells and types as the general one."""
+    column = nw.from_native(cells.rename("x"), series_only=True)
+    chosen = np.array([-1, 0, 1])
+    fast = replaced(column, values, chosen).to_native()
+    monkeypatch.setattr(tables, "_pandas_cells", lambda *_: None)
+    pd.testing.assert_series_equal(fast, replaced(column, values, chosen).to_native(), check_index=False)

