@@ -14,7 +14,6 @@ import scipy.sparse
 import torch
 
 import l2x
-from l2x.features import _tables as tables
 from l2x.features._tables import (
     IDENTIFIERS,
     UNSEEN,
@@ -325,25 +324,33 @@ def test_a_text_in_a_column_of_numbers_is_named_with_its_row() -> None:
         l2x.Columns().fit(pd.DataFrame({"price": cells, "b": 1.0}))
 
 
-@pytest.mark.parametrize(
-    ("cells", "values"),
-    [
-        (pd.Series([1.5, np.nan, 3.0]), [2.5, None]),
-        (pd.Series([1, 2, 3]), [7.0, 9.4]),
-        (pd.Series([1, 2, 3], dtype="uint8"), [7.0, 9.4]),
-        (pd.Series([True, False, True]), [True, False]),
-        (pd.Series(["a", None, "b"]), ["b", None]),
-        (pd.Series(["a", None, "b"], dtype=object), ["b", None]),
-        (pd.Series(["a", None, "b"], dtype="category"), ["b", None]),
-        (pd.Series([3, 1, 3], dtype="category"), [1, 3]),
-    ],
-)
-def test_the_usual_types_of_pandas_are_masked_as_all_others(
-    cells: pd.Series, values: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_usual_types_of_pandas_are_masked_as_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fast way for pandas gives the same cells and types as the general one."""
-    column = nw.from_native(cells.rename("x"), series_only=True)
-    chosen = np.array([-1, 0, 1])
-    fast = replaced(column, values, chosen).to_native()
-    monkeypatch.setattr(tables, "_pandas_cells", lambda *_: None)
-    pd.testing.assert_series_equal(fast, replaced(column, values, chosen).to_native(), check_index=False)
+    texts = ["a", None, "b", "a", "c", "b"]
+    X = pd.DataFrame({
+        "float": [1.5, np.nan, 3.0, 2.0, 0.0, 1.0],
+        "single": np.arange(6, dtype=np.float32),
+        "int": [1, 2, 3, 4, 5, 7],
+        "small": np.arange(6, dtype=np.uint8),
+        "text": texts,
+        "object": pd.Series(texts, dtype=object),
+        "category": pd.Series(texts, dtype="category"),
+        "number category": pd.Series([3, 1, 3, 2, 2, 1], dtype="category"),
+    }, index=[5, 3, 1, 0, 2, 9])  # fmt: skip
+    categorical = [4, 5, 6, 7]
+    cells, matrix = Cells.of(X, list(X.columns), categorical, most=9, missing=True)
+    rng = np.random.default_rng(0)
+    mask, chosen = rng.random(X.shape) < 0.5, rng.integers(len(X), size=len(X))
+    fast = cells._filled_pandas(X, mask, matrix, chosen)
+    monkeypatch.setattr(Cells, "_filled_pandas", lambda *_: None)
+    pd.testing.assert_frame_equal(fast, cells.filled(X, mask, matrix, chosen))
+    assert all(fast.dtypes == X.dtypes)
+
+
+@pytest.mark.parametrize("kind", ["boolean", "Int64", "bool"])
+def test_other_types_of_pandas_are_masked_the_general_way(kind: str) -> None:
+    X = pd.DataFrame({"x": pd.Series([1, 0, 1, 1], dtype=kind), "y": [0.5, 1.5, 2.5, 3.5]})
+    view = l2x.Columns().fit(X)
+    masked = view.for_model(view.check(X), np.zeros((4, 2), dtype=bool))
+    assert masked.dtypes.tolist() == X.dtypes.tolist()
+    assert (masked["x"] == 1).all()

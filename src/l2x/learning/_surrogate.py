@@ -117,7 +117,7 @@ class NetworkSurrogate(BaseSurrogate):
 
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         """Return the predictor's outputs; without gradients in batches, as networks may widen the rows."""
-        n, (_, d) = len(rows), mask.shape
+        n, d, outputs = len(rows), mask.shape[1], self.likelihood.outputs
         cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
         at_once = n if torch.is_grad_enabled() or not n else max(1, cells * n // (len(mask) * d))
         if n <= at_once:
@@ -125,10 +125,10 @@ class NetworkSurrogate(BaseSurrogate):
         masks = mask.view(-1, n, d)
         # All masks of a row stay together: they share work.
         parts = [
-            self._outputs(rows, rows.x[part], masks[:, part].reshape(-1, d)).unflatten(0, (len(masks), -1))
+            self._outputs(rows, rows.x[part], masks[:, part].reshape(-1, d)).view(len(masks), -1, outputs)
             for part in batches(n, at_once)
         ]
-        return torch.cat(parts, dim=1).flatten(0, 1)
+        return torch.cat(parts, dim=1).view(len(mask), outputs)
 
     def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
         if _reads_rows(self.predictor):
