@@ -401,7 +401,9 @@ class Cells:
         if kind != np.dtype(object) and not isinstance(kind, pd.StringDtype):
             return None
         cells = np.where(keep, own.to_numpy(dtype=object), np.array(values, dtype=object)[codes])
-        return pd.array(cells, dtype=kind)  # without a type, pandas would turn objects into texts
+        return pd.Series(
+            cells, dtype=kind, index=own.index
+        )  # pandas would turn an array of objects into texts
 
     def made_up(self, numbers: Array, c: int) -> list[Any]:
         """Return what numbers of a column stand for, with a new category where the code is UNSEEN."""
