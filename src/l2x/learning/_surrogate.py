@@ -37,7 +37,7 @@ CONDITIONAL_BATCH = 200_000
 # This factor is a guess: only unlimited queries were measured (docs/notebook.md).
 MODEL_PREFERRED = 8
 # Masks for the held-out rows of a surrogate: at least this number, unless they have more cells than this.
-HELD_MASKS, HELD_CELLS = 10_000, 1 << 25
+HELD_MASKS, HELD_CELLS = 4000, 1 << 25
 # Probes start from the evaluator, which has learned already: a quarter of its steps, a third of its learning
 # rate.
 PROBES_SHORTER, PROBES_SLOWER = 4, 3
