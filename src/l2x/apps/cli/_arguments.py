@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -45,15 +44,8 @@ DataOrFolder = Annotated[
 ]
 
 
-class Engine(StrEnum):
-    """Where rows are processed."""
-
-    local = "local"
-    ray = "ray"
-
-
-EngineChoice = Annotated[
-    Engine, Option("--engine", help="Run on this machine, or on a Ray cluster (extra `ray`).")
+Engine = Annotated[
+    Literal["local", "ray"], Option(help="Run on this machine, or on a Ray cluster (extra `ray`).")
 ]
 Address = Annotated[
     str | None,

@@ -20,7 +20,6 @@ from l2x.apps.cli._arguments import (
     DataOrFolder,
     Drop,
     Engine,
-    EngineChoice,
     OptionalK,
     Quiet,
     Saved,
@@ -91,7 +90,7 @@ class ExplainOptions:
     workers: Annotated[
         int | None, Option(min=1, help="Batches explained in parallel; by default one per processor.")
     ] = None
-    engine: EngineChoice = Engine.local
+    engine: Engine = "local"
     address: Address = None
     quiet: Quiet = False
 
@@ -120,7 +119,7 @@ def explain(options: ExplainOptions) -> None:
     from l2x.export import load
     from l2x.files import opened
 
-    if options.engine is Engine.ray:
+    if options.engine == "ray":
         _explain_with_ray(options)
         return
     explainer = load(options.file, model=None if options.model is None else load_black_box(options.model))

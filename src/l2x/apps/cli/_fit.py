@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Option
@@ -18,7 +17,6 @@ from l2x.apps.cli._arguments import (
     DataOrFolder,
     Drop,
     Engine,
-    EngineChoice,
     Model,
     Quiet,
     Seed,
@@ -71,7 +69,7 @@ class LabelOptions:
     timeout: Annotated[
         float | None, Option(help="Model service: seconds until an attempt is given up.", show_default="60")
     ] = None
-    engine: EngineChoice = Engine.local
+    engine: Engine = "local"
     address: Address = None
     quiet: Quiet = False
 
@@ -95,7 +93,7 @@ def label(options: LabelOptions) -> None:
     names = ("in_flight", "rows_per_request", "requests_per_second", "timeout")
     black_box = load_black_box(options.model, **{name: getattr(options, name) for name in names})
     started = time.perf_counter()
-    run = _label_with_ray if options.engine is Engine.ray else _label_here
+    run = _label_with_ray if options.engine == "ray" else _label_here
     stored, queried = run(black_box, options)
     if not options.quiet:
         typer.echo(f"saved      {options.output}: {stored:,} predictions of {black_box.name}")
@@ -127,30 +125,6 @@ def _label_with_ray(black_box: BlackBox, options: LabelOptions) -> tuple[int, in
     return stored, stored
 
 
-class FeaturesChoice(StrEnum):
-    """What one feature is."""
-
-    columns = "columns"
-    words = "words"
-    sentences = "sentences"
-
-
-class ObjectiveChoice(StrEnum):
-    """How a subset of features is valued in training."""
-
-    both = "both"
-    surrogate = "surrogate"
-    model = "model"
-    joint = "joint"
-
-
-class TargetChoice(StrEnum):
-    """What the selected features should preserve."""
-
-    distribution = "distribution"
-    klass = "class"
-
-
 @dataclass(frozen=True)
 class FitOptions:
     """The command line of `l2x fit`."""
@@ -164,12 +138,12 @@ class FitOptions:
     ]
     drop: Drop = None
     features: Annotated[
-        FeaturesChoice,
+        Literal["columns", "words", "sentences"],
         Option(help="What one feature is: a column of a table, or a word or a sentence of a text."),
-    ] = FeaturesChoice.columns
+    ] = "columns"
     column: Column = None
     objective: Annotated[
-        ObjectiveChoice | None,
+        Literal["both", "surrogate", "model", "joint"] | None,
         Option(
             help="How a subset of features is valued. `surrogate`: by a network that is fitted to predict "
             "from random subsets, so that the selection has no incentive to leak the prediction; `model`: by "
@@ -179,7 +153,7 @@ class FitOptions:
         ),
     ] = None
     target: Annotated[
-        TargetChoice | None,
+        Literal["distribution", "class"] | None,
         Option(
             help="What to preserve: the full predicted distribution, or only the predicted class.",
             show_default="class for texts, otherwise distribution",
@@ -256,7 +230,7 @@ def _check_usage(options: FitOptions) -> None:
     """Reject options that contradict each other."""
     if options.paper and options.objective is not None:
         raise typer.BadParameter("--paper implies --objective joint.", param_hint="--objective")
-    if options.features is FeaturesChoice.columns:
+    if options.features == "columns":
         if options.column is not None:
             raise typer.BadParameter("needs --features words or --features sentences.", param_hint="--column")
         if options.data.suffix.lower() == ".txt":
@@ -286,7 +260,7 @@ def _training_rows(options: FitOptions) -> tuple[BlackBox, pd.DataFrame, Any]:
         frame = read_training_rows(
             table, view, model_columns=black_box.columns, drop=drop, column=options.column, **sample
         )
-    if not options.quiet and options.features is FeaturesChoice.columns:
+    if not options.quiet and options.features == "columns":
         note_ignored([name for name in table.columns if name not in [*frame, *drop]], "the model")
     return black_box, frame, predictions
 
@@ -295,8 +269,7 @@ def _view(options: FitOptions) -> View | None:
     """Return the view for --features; None for columns, whose default view --paper changes."""
     from l2x.features import Sentences, Words
 
-    views: dict[str, type[View]] = {"words": Words, "sentences": Sentences}
-    return views[options.features.value]() if options.features.value in views else None
+    return {"columns": None, "words": Words(), "sentences": Sentences()}[options.features]
 
 
 def _unfitted(black_box: BlackBox, options: FitOptions) -> Explainer:
@@ -306,8 +279,8 @@ def _unfitted(black_box: BlackBox, options: FitOptions) -> Explainer:
     view = _view(options)
     settings: dict[str, Any] = {"uses_prediction": options.uses_prediction, "queries": options.queries}
     for name in ("objective", "target"):
-        choice = getattr(options, name)
-        settings |= {} if choice is None else {name: choice.value}
+        if (choice := getattr(options, name)) is not None:
+            settings[name] = choice
     settings["training"] = training_plan(
         view, paper=options.paper, quick=options.quick, progress=not options.quiet
     )
@@ -316,7 +289,7 @@ def _unfitted(black_box: BlackBox, options: FitOptions) -> Explainer:
 
 
 def _print_summary(explainer: Explainer, model: str, options: FitOptions) -> None:
-    units = options.features.value
+    units = options.features
     losses = [entry["validation_loss"] for entry in explainer.history_ if "selector" in entry["phase"]]
     typer.echo(f"saved      {options.output}: k = {explainer.k} of {explainer.n_features_in_} {units}")
     if losses:
