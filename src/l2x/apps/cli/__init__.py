@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,20 +51,9 @@ CONTENTS: dict[str, Callable[..., str]] = {
 }
 
 
-def _check_name(name: str) -> str:
-    if name not in CONTENTS:
-        raise typer.BadParameter(f"there is no data set '{name}'; choose one of {', '.join(CONTENTS)}.")
-    return name
-
-
 @data.command()
 def fetch(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="|".join(CONTENTS), help="Which data set.", show_default=False, callback=_check_name
-        ),
-    ],
+    name: Annotated[Literal["adult", "glove", "imdb", "mnist"], typer.Argument(help="Which data set.")],
     folder: Annotated[
         Path | None,
         typer.Option(

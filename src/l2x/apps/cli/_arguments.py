@@ -25,21 +25,19 @@ Model = Annotated[
         help="The model to explain: `module:attribute`, imported from the current folder (an estimator, a "
         "booster, a torch module or a function); an `.onnx` file; or the URL of a model service, whose "
         "access token is read from the environment variable L2X_TOKEN.",
-        show_default=False,
     ),
 ]
 FORMATS = (
     "A .csv or .parquet file with a header, a .txt file with one text per line, or - for standard input "
     "(CSV or JSON lines)."
 )
-Data = Annotated[Path, Argument(metavar="DATA", help=FORMATS, show_default=False)]
+Data = Annotated[Path, Argument(metavar="DATA", help=FORMATS)]
 DataOrFolder = Annotated[
     str,
     Argument(
         metavar="DATA",
         help=f"{FORMATS} With --engine ray also a folder of .parquet files, or its URL, such as "
         "`s3://bucket/folder`.",
-        show_default=False,
     ),
 ]
 
@@ -53,7 +51,7 @@ Address = Annotated[
         metavar="HOST:PORT", help="Address of the Ray cluster; by default Ray is started on this machine."
     ),
 ]
-Saved = Annotated[Path, Argument(metavar="FILE", help="An explainer saved by `l2x fit`.", show_default=False)]
+Saved = Annotated[Path, Argument(metavar="FILE", help="An explainer saved by `l2x fit`.")]
 Drop = Annotated[list[str] | None, Option(metavar="COLUMN", help="Ignore this column; can be repeated.")]
 Column = Annotated[
     str | None, Option(metavar="COLUMN", help="The column with the texts, if DATA has several text columns.")
@@ -75,12 +73,7 @@ def load_black_box(spec: str, **options: Any) -> BlackBox:
 def load_model(spec: str, **options: Any) -> Any:
     """Return the model that MODEL names, unwrapped, for methods that inspect it.
 
-    Parameters
-    ----------
-    spec : str
-        `module:attribute`, the path of an `.onnx` file, which is returned as a Path, or a URL.
-    **options
-        Arguments of `Endpoint`, for a URL only; those that are None keep their default.
+    `options` are arguments of `Endpoint`, for a URL only; those that are None keep their default.
     """
     from l2x.errors import InputError
     from l2x.model import Endpoint
@@ -119,16 +112,7 @@ def _imported(spec: str, module: str, attribute: str) -> Any:
 def training_plan(view: View | None, *, paper: bool, quick: bool, progress: bool) -> TrainingPlan:
     """Return the training plan for a view, or for `Columns()` if it is None.
 
-    Parameters
-    ----------
-    view : View or None
-        What one feature is.
-    paper : bool
-        Use the plan of the paper's released code instead of the library's default.
-    quick : bool
-        Train for far fewer steps.
-    progress : bool
-        Show progress bars.
+    It is the library's plan or, for `paper`, that of the released code; `quick` plans have far fewer steps.
     """
     from dataclasses import replace
 

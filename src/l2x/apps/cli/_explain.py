@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +26,6 @@ from l2x.apps.cli._arguments import (
 from l2x.apps.cli._terminal import highlighted, note_ignored, say, takes_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.text import Text
 
     from l2x.explainer import Explainer
@@ -210,6 +206,7 @@ def _explain_into(target: Path, explain: BatchExplainer, table: Table, options: 
     """Write the explanations to a file, with a progress bar and a summary."""
     import torch
 
+    from l2x._base import progress_bar
     from l2x._base.atomic import check_writable
     from l2x.export import explain_table
     from l2x.files import format_of
@@ -218,45 +215,25 @@ def _explain_into(target: Path, explain: BatchExplainer, table: Table, options: 
     check_writable(target, inputs={"DATA": Path(options.data), "FILE": options.file})
     torch.set_num_threads(1)  # small networks gain more from parallel batches
     workers = 1 if options.model is not None else options.workers  # a model may not be thread-safe
-    speed = _Speed()
-    with _bar(speed, visible=not options.quiet) as report:
+    started, earlier = time.perf_counter(), None
+    with progress_bar("explaining", 1.0, visible=not options.quiet) as advance:
+
+        def report(rows: int, share: float) -> None:
+            nonlocal earlier
+            if earlier is None:  # the first report counts the rows of earlier sessions
+                earlier = rows
+                if rows and not options.quiet:
+                    say("note:", f"{rows:,} rows are already explained; resuming from there.", style="bold")
+            speed = (rows - earlier) / (time.perf_counter() - started)
+            advance(share, f"{rows:,} rows, {speed:,.0f} rows/s")
+
         done = explain_table(
             explain, table, target, batch_rows=options.batch_rows, workers=workers, report=report
         )
     if not options.quiet:
-        typer.echo(f"saved      {target}: {done:,} rows explained in {speed.seconds:.1f} s ({speed(done)})")
-
-
-@dataclass
-class _Speed:
-    """Rows per second in this session, without the rows of earlier ones."""
-
-    earlier: int | None = None
-    started: float = field(default_factory=time.perf_counter)
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self.started
-
-    def __call__(self, rows: int) -> str:
-        return f"{(rows - (self.earlier or 0)) / self.seconds:,.0f} rows/s"
-
-
-@contextmanager
-def _bar(speed: _Speed, *, visible: bool) -> Iterator[Callable[[int, float], None]]:
-    """Show a progress bar; yield the function that moves it to a number of rows and a share of the file."""
-    from l2x._base import progress_bar
-
-    with progress_bar("explaining", 1.0, visible=visible) as advance:
-
-        def report(rows: int, share: float) -> None:
-            if speed.earlier is None:  # the first report counts the rows of earlier sessions
-                speed.earlier = rows
-                if rows and visible:
-                    say("note:", f"{rows:,} rows are already explained; resuming from there.", style="bold")
-            advance(share, f"{rows:,} rows, {speed(rows)}")
-
-        yield report
+        seconds = time.perf_counter() - started
+        speed = (done - (earlier or 0)) / seconds
+        typer.echo(f"saved      {target}: {done:,} rows explained in {seconds:.1f} s ({speed:,.0f} rows/s)")
 
 
 def show_first(explain: BatchExplainer, table: Table, head: int) -> None:
@@ -321,9 +298,7 @@ def _texts(explain: BatchExplainer, batch: Any, *, colour: bool) -> list[list[Te
 
 def export(
     file: Saved,
-    output: Annotated[
-        Path, Option("--output", "-o", metavar="OUT", help="An .onnx file.", show_default=False)
-    ],
+    output: Annotated[Path, Option("--output", "-o", metavar="OUT", help="An .onnx file.")],
     quiet: Quiet = False,
 ) -> None:
     """Write an explainer as an ONNX file, for servers without Python.

@@ -46,7 +46,6 @@ class LabelOptions:
             "-o",
             metavar="PREDICTIONS",
             help="A .parquet file for the predictions.",
-            show_default=False,
         ),
     ]
     drop: Drop = None
@@ -131,10 +130,10 @@ class FitOptions:
 
     model: Model
     data: Data
-    k: Annotated[int, Option(help="Number of features to select per row.", show_default=False)]
+    k: Annotated[int, Option(help="Number of features to select per row.")]
     output: Annotated[
         Path,
-        Option("--output", "-o", metavar="FILE", help="Where to save the explainer.", show_default=False),
+        Option("--output", "-o", metavar="FILE", help="Where to save the explainer."),
     ]
     drop: Drop = None
     features: Annotated[

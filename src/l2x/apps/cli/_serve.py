@@ -16,7 +16,6 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...", help="Explainers that `l2x fit` saved; each is served under the name of its file.",
-        show_default=False,
     ),
 ]  # fmt: skip
 Models = Annotated[
@@ -59,7 +58,10 @@ def serve(
 
     then:  `curl localhost:8000/v1/explainers/churn/explain -d '{"rows": [{"age": 42, "plan": "basic"}]}'`
     """
-    _require_packages()
+    from l2x.errors import require
+
+    for package in ("fastapi", "uvicorn", "prometheus_client", "jinja2"):
+        require(package, extra="serve")
     from l2x.apps.serve import Dedicated, Settings, by_name, log_to_stderr, read_token, run
 
     root_path = root_path.rstrip("/")
@@ -72,13 +74,6 @@ def serve(
         root_path=root_path,
         started=lambda address: typer.echo(f"serving    {address}{root_path}  (Ctrl-C stops)"),
     )  # fmt: skip
-
-
-def _require_packages() -> None:
-    from l2x.errors import require
-
-    for package in ("fastapi", "uvicorn", "prometheus_client", "jinja2"):
-        require(package, extra="serve")
 
 
 def make_app(files: Sequence[Path], models: dict[str, str], settings: Settings) -> Any:

@@ -23,16 +23,14 @@ app = typer.Typer(
 # Rows of DATA that are read at most: items are drawn from them, and the evaluator is fitted on the rest.
 ROWS = 20_000
 
-StudyFile = Annotated[
-    Path, typer.Argument(metavar="STUDY", help="A study that `l2x study new` made.", show_default=False)
-]
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study that `l2x study new` made.")]
 
 
 @dataclass(frozen=True)
 class NewOptions:
     """The command line of `l2x study new`."""
 
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The new file.", show_default=False)]
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The new file.")]
     explainer: Annotated[
         Path, typer.Option("--explainer", metavar="FILE", help="An explainer that `l2x fit` saved.")
     ]
