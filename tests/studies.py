@@ -79,10 +79,11 @@ def answer_all(study: Study, rater: Rater, choice: int | None = 1) -> int:
 
 def serve_file(path: str, port: int) -> None:
     """Serve a study; the target of a server process."""
-    from l2x.apps.study._site import serve
+    from l2x.apps.serve import run
+    from l2x.apps.study._site import site
 
     with Study(path) as study:
-        serve(study, host="127.0.0.1", port=port)
+        run(lambda: site(study), host="127.0.0.1", port=port)
 
 
 @contextmanager

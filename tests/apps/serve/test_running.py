@@ -181,7 +181,7 @@ def test_a_port_that_is_taken_is_reported() -> None:
     with bind("127.0.0.1", 0) as first:
         first.listen()
         port = first.getsockname()[1]
-        with pytest.raises(InputError, match=f"127.0.0.1, port {port}"):
+        with pytest.raises(InputError, match=f"127.0.0.1:{port}"):
             bind("127.0.0.1", port)
     with pytest.raises(InputError, match=r"no\.such\.host\.invalid"):
         bind("no.such.host.invalid", 0)

@@ -144,8 +144,9 @@ def serve(
 
     for package in ("fastapi", "uvicorn", "jinja2"):
         require(package, extra="study")
+    from l2x.apps.serve import run
     from l2x.apps.study import Study
-    from l2x.apps.study._site import serve as run
+    from l2x.apps.study._site import site
 
     with Study(study) as opened:
 
@@ -153,7 +154,7 @@ def serve(
             raters = address if open_to_all else f"{address}/j/{opened.join_token}"
             typer.echo(f"raters     {raters}\norganiser  {address}/o/{opened.organiser_token}")
 
-        run(opened, host=host, port=port, open_to_all=open_to_all, announce=announce)
+        run(lambda: site(opened, open_to_all=open_to_all), host=host, port=port, started=announce)
 
 
 @app.command()

@@ -70,7 +70,7 @@ def run(
     root_path : str
         The path under which a proxy exposes the service, and which it removes from requests.
     started : callable
-        Called with the address as soon as it is bound.
+        Called with the address as soon as clients can connect.
     """
     uvicorn: Any = require("uvicorn", extra="serve")
     bound = bind(host, port)
@@ -83,6 +83,7 @@ def run(
     with bound, suppress(KeyboardInterrupt):  # uvicorn raises Ctrl-C again when it has finished
         if workers == 1:
             config.load()  # errors in files or model are reported before anything is served
+            bound.listen()
             started(address)
             uvicorn.Server(config).run(sockets=[bound])
         else:
@@ -125,6 +126,6 @@ def bind(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         bound.close()
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"Cannot listen on {host}, port {port}: {reason}.") from error
+        raise InputError(f"Cannot listen on {host}:{port}: {reason}. Try another --port, or 0.") from error
     bound.set_inheritable(True)
     return bound

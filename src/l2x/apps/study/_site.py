@@ -6,17 +6,14 @@ method behind an item to raters, and load nothing from another host.
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
 
 from l2x.apps.study import _session as session
 from l2x.apps.study._report import answers_csv, render
@@ -24,7 +21,6 @@ from l2x.apps.study._study import Rater, Study
 from l2x.display import SECURITY_HEADERS, STATIC, environment
 from l2x.errors import InputError, StudyError
 
-OWN = Path(__file__).parent / "static"
 # Answers are tiny; longer bodies are refused.
 BODY_BYTES = 10_000
 MOST_INVITED = 200
@@ -81,13 +77,7 @@ Page = Callable[..., HTMLResponse]
 
 def _add_frame(app: FastAPI) -> None:
     """Add the static files and the headers of every response."""
-    files = {path.name: path for folder in (STATIC, OWN) for path in folder.iterdir()}
-
-    @app.get("/static/{name}")
-    def static(name: str) -> FileResponse:
-        if name not in files:
-            raise HTTPException(404)
-        return FileResponse(files[name], headers={"Cache-Control": "max-age=3600"})
+    app.mount("/static", StaticFiles(directory=STATIC, packages=[("l2x.apps.study", "static")]))
 
     @app.get("/health/live")
     def live() -> Response:
@@ -96,7 +86,8 @@ def _add_frame(app: FastAPI) -> None:
     @app.middleware("http")
     async def headers(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
         response = await call(request)
-        for name, value in {**SECURITY_HEADERS, "Cache-Control": "no-store"}.items():
+        cached = "max-age=3600" if request.url.path.startswith("/static/") else "no-store"
+        for name, value in {**SECURITY_HEADERS, "Cache-Control": cached}.items():
             response.headers.setdefault(name, value)
         return response
 
@@ -104,26 +95,19 @@ def _add_frame(app: FastAPI) -> None:
 def _add_errors(app: FastAPI, page: Page) -> None:
     """Show every error as a page with one sentence."""
 
-    def refusal(status: int, sentence: str) -> HTMLResponse:
+    def refusal(_: Request, error: Exception) -> HTMLResponse:
+        status, sentence = (
+            500,
+            "Something went wrong here. Your earlier answers are stored; load the page again.",
+        )
+        if isinstance(error, HTTPException):
+            status, sentence = error.status_code, SENTENCES.get(error.status_code, str(error.detail))
+        elif isinstance(error, StudyError | InputError):
+            status, sentence = (409 if isinstance(error, StudyError) else 400), str(error)
         return page("message.html", status, heading="That did not work", sentence=sentence)
 
-    @app.exception_handler(StudyError)
-    def conflict(_: Request, error: StudyError) -> HTMLResponse:
-        return refusal(409, str(error))
-
-    @app.exception_handler(InputError)
-    def wrong(_: Request, error: InputError) -> HTMLResponse:
-        return refusal(400, str(error))
-
-    @app.exception_handler(HTTPException)
-    def http(_: Request, error: HTTPException) -> HTMLResponse:
-        return refusal(error.status_code, SENTENCES.get(error.status_code, str(error.detail)))
-
-    @app.exception_handler(Exception)
-    def unexpected(_: Request, error: Exception) -> HTMLResponse:
-        return refusal(
-            500, "Something went wrong here. Your earlier answers are stored; load the page again."
-        )
+    for kind in (StudyError, InputError, HTTPException, Exception):
+        app.add_exception_handler(kind, refusal)
 
 
 def _add_joining(app: FastAPI, study: Study, page: Page, open_to_all: bool) -> None:
@@ -235,10 +219,11 @@ def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -
 
     private = APIRouter(prefix="/o/{token}", dependencies=[Depends(only_organiser)])
 
-    def overview(name: str, request: Request) -> HTMLResponse:
+    @private.get("")
+    def organiser(request: Request) -> HTMLResponse:
         base = f"{request.url.scheme}://{request.url.netloc}"
         return page(
-            name,
+            "organiser.html",
             here=f"/o/{study.organiser_token}",
             base=base,
             join=base if open_to_all else f"{base}/j/{study.join_token}",
@@ -248,14 +233,6 @@ def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -
             people=study.progress(),
             simulated=study.progress(simulated=True),
         )
-
-    @private.get("")
-    def organiser(request: Request) -> HTMLResponse:
-        return overview("organiser.html", request)
-
-    @private.get("/progress")
-    def progress(request: Request) -> HTMLResponse:
-        return overview("progress.html", request)
 
     _add_actions(private, study)
     app.include_router(private)
@@ -316,29 +293,3 @@ def _whole(fields: dict[str, str], name: str) -> int:
     if not (given.isascii() and given.isdigit() and len(given) < 10):
         raise InputError(f"The form's field '{name}' is {given[:40]!r}; expected a whole number.")
     return int(given)
-
-
-def serve(
-    study: Study,
-    *,
-    host: str,
-    port: int,
-    open_to_all: bool = False,
-    announce: Callable[[str], None] = lambda address: None,
-) -> None:
-    """Serve the site until interrupted; requests that have begun are finished.
-
-    `announce` gets the address as soon as browsers can connect; port 0 takes any free port.
-    """
-    # No access log: addresses are secrets.
-    config = uvicorn.Config(site(study, open_to_all=open_to_all), log_level="warning", access_log=False)
-    six = ":" in host
-    try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if six else socket.AF_INET)
-    except OSError as error:
-        raise InputError(
-            f"Cannot listen on {host}:{port}: {error.strerror or error}. Try another --port, or 0 for any."
-        ) from error
-    with listening:
-        announce(f"http://{f'[{host}]' if six else host}:{listening.getsockname()[1]}")
-        asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
