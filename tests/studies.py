@@ -91,7 +91,7 @@ def served(study: Study) -> Iterator[str]:
     """Serve the site in a thread; yield its address."""
     from l2x.apps.study._site import site
 
-    config = uvicorn.Config(site(study, open_to_all=True), port=0, log_level="warning", access_log=False)
+    config = uvicorn.Config(site(study), port=0, log_level="warning", access_log=False)
     socket, server = config.bind_socket(), uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()

@@ -61,9 +61,9 @@ def picture(page: Any, name: str) -> None:
         page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
-def begin(page: Any, address: str) -> str:
+def begin(page: Any, address: str, study: Study) -> str:
     """Join, agree, read, by keyboard; returns the personal link."""
-    page.goto(address)
+    page.goto(f"{address}/j/{study.join_token}")
     picture(page, "join")
     page.keyboard.press("Tab")  # the link that skips
     page.get_by_label("Nickname").focus()
@@ -124,7 +124,7 @@ def right_key(page: Any) -> str:
 def test_a_whole_session_by_keyboard_with_undo_and_coming_back(
     page: Any, browser: Any, address: str, study: Study
 ) -> None:
-    link = begin(page, address)
+    link = begin(page, address, study)
     answer(page, "2")
     feedback = page.get_by_text("you chose positive; the model predicted positive")
     feedback.wait_for()
@@ -174,7 +174,7 @@ def test_a_whole_session_by_keyboard_with_undo_and_coming_back(
 def test_pages_are_plain_forms_where_there_is_no_script(browser: Any, address: str, study: Study) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(address)
+    page.goto(f"{address}/j/{study.join_token}")
     page.get_by_label("Nickname").fill("Bert")
     for name in ("Begin", "I agree", "Begin", "positive", "cannot tell"):
         page.get_by_role("button", name=name).click()
@@ -185,9 +185,9 @@ def test_pages_are_plain_forms_where_there_is_no_script(browser: Any, address: s
 
 
 def test_without_connection_a_message_appears_and_the_answer_can_be_repeated(
-    troubled: Any, address: str
+    troubled: Any, address: str, study: Study
 ) -> None:
-    begin(troubled, address)
+    begin(troubled, address, study)
     answer(troubled, "2")
     here = position(troubled)
     troubled.context.set_offline(True)
@@ -200,7 +200,7 @@ def test_without_connection_a_message_appears_and_the_answer_can_be_repeated(
 
 
 def test_a_refusal_is_shown(troubled: Any, address: str, study: Study) -> None:
-    begin(troubled, address)
+    begin(troubled, address, study)
     study.set_closed(True)
     troubled.keyboard.press("2")
     troubled.get_by_text("This study is closed").wait_for()
@@ -212,7 +212,7 @@ def test_the_organiser_watches_progress_and_reads_the_report(
     page.goto(f"{address}/o/{study.organiser_token}")
     page.get_by_role("row", name="ours 0 12").wait_for()
     other = browser.new_context().new_page()
-    begin(other, address)
+    begin(other, address, study)
     for _ in range(4):
         answer(other, right_key(other))
     page.get_by_role("row", name="Anna").wait_for()  # without loading the page again
@@ -243,7 +243,7 @@ def test_images_and_tables(browser: Any, tmp_path: Path, study: Study) -> None:
         served(other) as address,
         page_of(browser, address, color_scheme="dark") as page,
     ):
-        page.goto(address)
+        page.goto(f"{address}/j/{other.join_token}")
         page.get_by_label("Nickname").fill("Cleo")
         page.get_by_role("button", name="Begin").click()
         page.get_by_role("button", name="I agree").click()

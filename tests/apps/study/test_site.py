@@ -84,8 +84,8 @@ def test_texts_with_script_tags_are_text(tmp_path: Path) -> None:
     contents = [text(ATTACK), {"kind": "table", "cells": [[ATTACK, ATTACK]]}]
     items = [Item(i, 0, [Cell(content)]) for i, content in enumerate(contents)]
     with Study.create(tmp_path / "a.study", settings, items) as study:
-        client = TestClient(site(study, open_to_all=True))
-        client.post("/join", data={"nickname": "<script>x"})
+        client = TestClient(site(study))
+        client.post(f"/j/{study.join_token}", data={"nickname": "<script>x"})
         rater = joined(study, "<script>y")
         pages = [client.get(path).text for path in ("/", f"/o/{study.organiser_token}", f"/r/{rater.token}")]
         answer_all(study, rater)
@@ -119,7 +119,7 @@ def test_unknown_links(client: TestClient, study: Study) -> None:
         answer = client.get(path)
         assert answer.status_code == 404, path
         assert study.organiser_token not in answer.text
-    for path in (f"/o/{rater.token}/close", f"/o/{rater.token}/invite", "/join", f"/j/{rater.token}"):
+    for path in (f"/o/{rater.token}/close", f"/o/{rater.token}/invite", f"/j/{rater.token}"):
         assert client.post(path, data={"closed": "yes", "number": "3", "nickname": "x"}).status_code == 404
     assert not study.closed
     assert len(study.progress()) == 1
@@ -188,15 +188,13 @@ def test_a_closed_study_accepts_no_answers(client: TestClient, study: Study) -> 
     assert client.post(f"/r/{rater.token}/answer", data=hidden(page) | {"choice": "1"}).status_code == 303
 
 
-def test_an_open_study_needs_a_nickname_and_no_link(study: Study) -> None:
-    client = TestClient(site(study, open_to_all=True), follow_redirects=False)
-    assert "Nickname" in client.get("/").text
-    assert client.post("/join", data={"nickname": " "}).status_code == 400
-    assert client.post("/join", data={"nickname": "x" * 50}).status_code == 400
-    link = client.post("/join", data={"nickname": "Bert"}).headers["location"]
+def test_people_join_by_a_link_under_a_nickname(client: TestClient, study: Study) -> None:
+    join = f"/j/{study.join_token}"
+    assert "Nickname" in client.get(join).text
+    assert client.post(join, data={"nickname": "x" * 50}).status_code == 400
+    link = client.post(join, data={"nickname": "Bert"}).headers["location"]
     assert client.get(link).status_code == 200
-    closed = TestClient(site(study), follow_redirects=False)
-    assert "Open the link that you were sent" in closed.get("/").text
+    assert "Open the link that you were sent" in client.get("/").text
 
 
 def test_the_organiser_sees_progress_links_report_and_answers(client: TestClient, study: Study) -> None:

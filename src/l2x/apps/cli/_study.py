@@ -125,12 +125,6 @@ def _summary(study: Path, settings: Settings) -> str:
 @app.command()
 def serve(
     study: StudyFile,
-    open_to_all: Annotated[
-        bool,
-        typer.Option(
-            "--open", help="Let anybody rate under a nickname; by default, only people with a link."
-        ),
-    ] = False,
     host: Annotated[
         str, typer.Option("--host", help="0.0.0.0 accepts connections from other machines.")
     ] = "127.0.0.1",
@@ -151,10 +145,10 @@ def serve(
     with Study(study) as opened:
 
         def announce(address: str) -> None:
-            raters = address if open_to_all else f"{address}/j/{opened.join_token}"
-            typer.echo(f"raters     {raters}\norganiser  {address}/o/{opened.organiser_token}")
+            raters, organiser = f"{address}/j/{opened.join_token}", f"{address}/o/{opened.organiser_token}"
+            typer.echo(f"raters     {raters}\norganiser  {organiser}")
 
-        run(lambda: site(opened, open_to_all=open_to_all), host=host, port=port, started=announce)
+        run(lambda: site(opened), host=host, port=port, started=announce)
 
 
 @app.command()

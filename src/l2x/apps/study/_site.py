@@ -54,8 +54,8 @@ async def form_fields(request: Request) -> dict[str, str]:
 Fields = Annotated[dict[str, str], Depends(form_fields)]
 
 
-def site(study: Study, *, open_to_all: bool = False) -> FastAPI:
-    """Return the web application; `open_to_all` lets anybody rate, under a nickname."""
+def site(study: Study) -> FastAPI:
+    """Return the web application."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     pages = environment("l2x.apps.study", extra="study")
     pages.globals |= {"settings": study.settings, "keys": answer_keys(study.settings.classes)}
@@ -65,10 +65,10 @@ def site(study: Study, *, open_to_all: bool = False) -> FastAPI:
 
     _add_errors(app, page)
     _add_frame(app)
-    _add_joining(app, study, page, open_to_all)
+    _add_joining(app, study, page)
     _add_rating(app, study, page)
     _add_answering(app, study)
-    _add_organising(app, study, page, open_to_all)
+    _add_organising(app, study, page)
     return app
 
 
@@ -110,42 +110,27 @@ def _add_errors(app: FastAPI, page: Page) -> None:
         app.add_exception_handler(kind, refusal)
 
 
-def _add_joining(app: FastAPI, study: Study, page: Page, open_to_all: bool) -> None:
+def _add_joining(app: FastAPI, study: Study, page: Page) -> None:
     """Add the pages on which people get a link of their own."""
-
-    def joined(fields: dict[str, str], *, named: bool) -> RedirectResponse:
-        if study.closed:
-            raise StudyError("This study is closed: it accepts no more answers.")
-        nickname = fields.get("nickname", "")
-        if named and not nickname.strip():
-            raise InputError("Choose a nickname, so that the organiser can distinguish raters.")
-        return _to(f"/r/{study.invite(nickname).token}")
 
     @app.get("/")
     def front() -> HTMLResponse:
-        if not open_to_all:
-            return page(
-                "message.html", heading=study.settings.title, sentence="Open the link that you were sent."
-            )
-        return page("join.html", action="/join", named=True)
-
-    @app.post("/join")
-    def join(fields: Fields) -> RedirectResponse:
-        if not open_to_all:
-            raise HTTPException(404)
-        return joined(fields, named=True)
+        sentence = "Open the link that you were sent."
+        return page("message.html", heading=study.settings.title, sentence=sentence)
 
     @app.get("/j/{token}")
     def invitation(token: str) -> HTMLResponse:
         if not study.may_join(token):
             raise HTTPException(404)
-        return page("join.html", action=f"/j/{study.join_token}", named=False)
+        return page("join.html", action=f"/j/{study.join_token}")
 
     @app.post("/j/{token}")
     def accept(token: str, fields: Fields) -> RedirectResponse:
         if not study.may_join(token):
             raise HTTPException(404)
-        return joined(fields, named=False)
+        if study.closed:
+            raise StudyError("This study is closed: it accepts no more answers.")
+        return _to(f"/r/{study.invite(fields.get('nickname', '')).token}")
 
 
 def _add_rating(app: FastAPI, study: Study, page: Page) -> None:
@@ -210,7 +195,7 @@ def _rater(study: Study, token: str) -> Rater:
     return rater
 
 
-def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -> None:
+def _add_organising(app: FastAPI, study: Study, page: Page) -> None:
     """Add the organiser's page: progress, links, closing, the report."""
 
     def only_organiser(token: str) -> None:
@@ -226,8 +211,7 @@ def _add_organising(app: FastAPI, study: Study, page: Page, open_to_all: bool) -
             "organiser.html",
             here=f"/o/{study.organiser_token}",
             base=base,
-            join=base if open_to_all else f"{base}/j/{study.join_token}",
-            open_to_all=open_to_all,
+            join=f"{base}/j/{study.join_token}",
             closed=study.closed,
             quotas=study.quotas(),
             people=study.progress(),
