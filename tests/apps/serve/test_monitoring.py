@@ -45,25 +45,25 @@ WORKER = """
 import os, sys
 from l2x.apps.serve._monitoring import Metrics
 metrics = Metrics()
-metrics.request("/x", 200, 0.01)
-metrics.rows("it", 5)
-metrics.batch_observer("it")(7, 3)
+metrics.rows.labels("it").inc(5)
+metrics.waiting.labels("it").set(7)
 print(metrics.text().decode())
 """
 
 
 def test_counters_and_histograms() -> None:
     metrics = Metrics()
-    metrics.request("/x", 200, 0.003)
-    metrics.request("/x", 503, 0.0001)
-    metrics.rows("it", 5)
-    metrics.unseen("it", "town", 2)
-    metrics.batch_observer("it")(4, 16)
+    metrics.requests.labels("/x", "503").inc()
+    metrics.seconds.labels("/x").observe(0.003)
+    metrics.rows.labels("it").inc(5)
+    metrics.unseen.labels("it", "town").inc(2)
+    metrics.waiting.labels("it").set(4)
+    metrics.batches.labels("it").observe(16)
     text = metrics.text().decode()
     for line in (
         'l2x_requests_total{route="/x",status="503"} 1.0',
         'l2x_rows_total{explainer="it"} 5.0',
-        'l2x_request_seconds_bucket{le="0.005",route="/x"} 2.0',
+        'l2x_request_seconds_bucket{le="0.005",route="/x"} 1.0',
         'l2x_queue_rows{explainer="it"} 4.0',
         'l2x_batch_rows_bucket{explainer="it",le="16.0"} 1.0',
         'l2x_unseen_categories_total{column="town",explainer="it"} 2.0',

@@ -175,7 +175,8 @@ class Gate:
 
     def _report(self, scope: Any, record: Record, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "") or "other"
-        self._metrics.request(route, status, seconds)
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
         log_event(
             "request", id=record.id, method=scope["method"], route=route,
             explainer=scope.get("path_params", {}).get("name"), rows=record.rows,

@@ -46,19 +46,10 @@ class Batcher(Generic[Content, Result]):
     to arrive. If the work of a batch fails, its jobs run again one by one, so that only the job that causes
     the failure fails. A batcher belongs to one event loop.
 
-    Parameters
-    ----------
-    work : callable
-        Maps the contents of jobs of one kind to their results, in order.
-    max_rows : int
-        Maximum number of rows in a batch; a single job may have more.
-    queue : int
-        Maximum number of waiting rows.
-    promise : float
-        Seconds within which a job finishes or fails with 504. A job whose turn does not come within half of
-        that time, or is not expected to, fails with 503.
-    observe : callable
-        Called when a batch starts, with the number of rows left waiting and the rows of the batch.
+    `work` maps the contents of jobs of one kind to their results, in order. A batch has at most `max_rows`
+    rows, unless a single job has more, and at most `queue` rows wait. A job finishes within `promise` seconds
+    or fails with 504; if its turn does not come within half of that time, or is not expected to, it fails
+    with 503. `observe` is called when a batch starts, with the rows left waiting and the rows of the batch.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class ArrowRoute:
         finally:
             self._free += 1
         record_of(request).rows = rows
-        self._metrics.rows(name, rows)
+        self._metrics.rows.labels(name).inc(rows)
         return StreamingResponse(_pieces(results), media_type=MEDIA_TYPE)
 
     async def _receive(self, request: Request, body: IO[bytes]) -> None:

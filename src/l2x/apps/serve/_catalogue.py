@@ -244,7 +244,7 @@ class Slot:
         self.name, self.path, self.model, self._metrics = name, path, model, metrics
         self._signature = _signature(path) if path.exists() else None  # `load` reports a file that is missing
         self.served = Served.load(name, path, model)
-        self._observe = metrics.batch_observer(name)
+        self._waiting, self._batches = metrics.waiting.labels(name), metrics.batches.labels(name)
         limits: dict[str, Any] = {
             "max_rows": settings.batch_rows, "queue": settings.queue, "promise": settings.timeout
         }  # fmt: skip
@@ -252,6 +252,10 @@ class Slot:
             _explain_batch, observe=self._observe, **limits
         )
         self._predicting: Batcher[tuple[Served, ParsedRows], Array] = Batcher(_predict_batch, **limits)
+
+    def _observe(self, waiting: int, batch: int) -> None:
+        self._waiting.set(waiting)
+        self._batches.observe(batch)
 
     @property
     def _at_once(self) -> bool:
@@ -266,14 +270,14 @@ class Slot:
     async def explain(self, served: Served, request: ExplainRequest) -> Explained:
         """Explain a request by the explainer that was in service when it arrived."""
         for column, rows in request.rows.unseen.items():
-            self._metrics.unseen(self.name, column, rows)
+            self._metrics.unseen.labels(self.name, column).inc(rows)
         count = len(request.rows)
         if self._at_once and request.keep is None and count <= SMALL:
             self._observe(0, count)
             explained = contained(served.explain, [request])[0]
         else:
             explained = await self._explaining.submit((served, request), count, (served, request.kind))
-        self._metrics.rows(self.name, count)
+        self._metrics.rows.labels(self.name).inc(count)
         return explained
 
     async def predict(self, served: Served, rows: ParsedRows) -> Array:
@@ -303,11 +307,11 @@ class Slot:
             self._refuse(f"explains {_kind(new)}, but the explainer in service {_kind(self.served)}")
             return
         self.served = new
-        self._metrics.reloaded(self.name, "swapped")
+        self._metrics.reloads.labels(self.name, "swapped").inc()
         log_event("reloaded", explainer=self.name, checksum=new.artifact.checksum)
 
     def _refuse(self, why: str) -> None:
-        self._metrics.reloaded(self.name, "refused")
+        self._metrics.reloads.labels(self.name, "refused").inc()
         log_event("reload refused", logging.ERROR, explainer=self.name, error=why)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,7 @@ def log_to_stderr() -> None:
 
 
 class Metrics:
-    """The metrics of one service, in a registry of their own."""
+    """The metrics of one service, in a registry of their own; the attributes are counters and histograms."""
 
     def __init__(self) -> None:
         client: Any = require("prometheus_client", extra="serve")
@@ -69,53 +68,26 @@ class Metrics:
         def make(kind: str, name: str, about: str, labels: list[str], **options: Any) -> Any:
             return getattr(client, kind)(name, about, labels, registry=self.registry, **options)
 
-        self._requests = make("Counter", "l2x_requests", "Responses.", ["route", "status"])
-        self._seconds = make(
+        self.requests = make("Counter", "l2x_requests", "Responses.", ["route", "status"])
+        self.seconds = make(
             "Histogram", "l2x_request_seconds", "Time from the head of a request to the end of its response.",
             ["route"], buckets=SECONDS,
         )  # fmt: skip
-        self._rows = make("Counter", "l2x_rows", "Explained rows.", ["explainer"])
-        self._waiting = make(
+        self.rows = make("Counter", "l2x_rows", "Explained rows.", ["explainer"])
+        self.waiting = make(
             "Gauge", "l2x_queue_rows", "Rows waiting for a batch.", ["explainer"], multiprocess_mode="livesum"
         )
-        self._batches = make(
+        self.batches = make(
             "Histogram", "l2x_batch_rows", "Rows of a forward pass.", ["explainer"], buckets=ROWS
         )
-        self._unseen = make(
+        self.unseen = make(
             "Counter", "l2x_unseen_categories", "Cells with a category that was not in the training rows.",
             ["explainer", "column"],
         )  # fmt: skip
-        self._reloads = make(
+        self.reloads = make(
             "Counter", "l2x_reloads", "Changed files, by outcome: swapped or refused.",
             ["explainer", "outcome"],
         )  # fmt: skip
-
-    def request(self, route: str, status: int, seconds: float) -> None:
-        """Count a response and its time."""
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
-
-    def rows(self, explainer: str, rows: int) -> None:
-        """Count explained rows."""
-        self._rows.labels(explainer).inc(rows)
-
-    def unseen(self, explainer: str, column: str, rows: int) -> None:
-        """Count cells with unseen categories."""
-        self._unseen.labels(explainer, column).inc(rows)
-
-    def reloaded(self, explainer: str, outcome: str) -> None:
-        """Count a changed file."""
-        self._reloads.labels(explainer, outcome).inc()
-
-    def batch_observer(self, explainer: str) -> Callable[[int, int], None]:
-        """Return a function that records a batch: the rows left waiting, and the rows of the batch."""
-        waiting, batches = self._waiting.labels(explainer), self._batches.labels(explainer)
-
-        def observe(waiting_rows: int, batch_rows: int) -> None:
-            waiting.set(waiting_rows)
-            batches.observe(batch_rows)
-
-        return observe
 
     def text(self) -> bytes:
         """Return all metrics in the exposition format, summed over the workers if there are several."""

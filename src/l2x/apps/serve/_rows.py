@@ -48,18 +48,10 @@ class RowError(Exception):
 
 @dataclass(frozen=True)
 class ParsedRows:
-    """Checked rows of one request.
+    """Checked rows of one request."""
 
-    Attributes
-    ----------
-    cells : list
-        Per row, its cells in the order of the columns, a text, or an array.
-    unseen : Counter of str
-        By column, the number of rows with a category that was not in the training rows.
-    """
-
-    cells: list[Any]
-    unseen: Counter[str] = field(default_factory=Counter)
+    cells: list[Any]  # per row, its cells in the order of the columns, a text, or an array
+    unseen: Counter[str] = field(default_factory=Counter)  # rows with a category that is new, by column
 
     def __len__(self) -> int:
         return len(self.cells)

@@ -57,13 +57,7 @@ class Settings:
 
 
 class Token:
-    """The secret of the service, and the cookie that replaces it in a browser.
-
-    Attributes
-    ----------
-    cookie : str
-        Derived from the secret, so that browsers do not store the secret itself.
-    """
+    """The secret of the service, and the cookie that replaces it in a browser, which is derived from it."""
 
     def __init__(self, secret: str) -> None:
         self._digest = _digest(secret)

@@ -175,12 +175,9 @@ class TableRows(RowFormat[Columns]):
         columns = list(enumerate(self.columns))
         self._numeric = [c for c, column in columns if isinstance(column, Number)]
         self._categories = [(c, column) for c, column in columns if isinstance(column, Category)]
-        self._plain = not self._categories and not view.cells_.gaps
 
     def _row(self, row: Any, unseen: Counter[str]) -> list[Any]:
         values = self._in_order(row)
-        if self._plain and set(map(type, values)) == {float} and math.isfinite(sum(values)):
-            return values  # the usual case, without a call for every cell
         cells: list[Any] = []
         problems: list[Problem] = []
         for column, value in zip(self.columns, values, strict=True):
