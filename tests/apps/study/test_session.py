@@ -128,7 +128,7 @@ def test_coming_back_shows_the_same_task_and_measures_from_then(study: Study) ->
     task = next_task(study, rater)
     assert task is not None
     with study.store.writing() as db:
-        db.execute("UPDATE tasks SET shown = shown - 1000, offered = offered - 1000")
+        db.execute("UPDATE tasks SET shown = shown - 1000")
     assert next_task(study, rater) == task
     give_answer(study, rater, task.position, task.attempt, 1)
     with study.store.reading() as db:

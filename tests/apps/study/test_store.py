@@ -29,7 +29,7 @@ def test_answers_are_on_disk_before_a_commit_returns(tmp_path: Path) -> None:
         "UPDATE raters SET simulated = 1",
         # One review twice for the same rater, under another method.
         "INSERT INTO tasks SELECT rater, 99, kind, item, (method + 1) % 3, lesson, expected, state, attempt,"
-        " offered, shown FROM tasks WHERE item IS NOT NULL",
+        " shown FROM tasks WHERE item IS NOT NULL",
         "INSERT INTO answers VALUES (77, 0, 0, 1, 1.0, 1.0, NULL)",  # nobody's
         "UPDATE tasks SET kind = 'other'",
     ],

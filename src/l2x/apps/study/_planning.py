@@ -217,7 +217,7 @@ def careless_reader(study: Study) -> Callable[[np.random.Generator], Reader]:
 
 def _session(study: Study, kind: str, read: Reader) -> int:
     """Run one simulated rater's whole session; return the number of answers to items."""
-    rater = study.invite(kind, simulated=True, reader=kind)
+    rater = study.invite(kind, simulated=True)
     study.consent(rater)
     study.start(rater)
     answers = 0

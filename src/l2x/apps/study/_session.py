@@ -222,12 +222,11 @@ def _offered(db: sqlite3.Connection, study: Study, rater: Rater) -> Row | None:
 
 
 def _insert(db: sqlite3.Connection, rater: Rater, position: int, kind: str, **about: int) -> None:
-    now = time.time()
     columns = "".join(f", {name}" for name in about)
     db.execute(
-        f"INSERT INTO tasks (rater, position, kind, state, offered, shown{columns})"
-        f" VALUES (?, ?, ?, 'open', ?, ?{', ?' * len(about)})",
-        (rater.rater, position, kind, now, now, *about.values()),
+        f"INSERT INTO tasks (rater, position, kind, state, shown{columns})"
+        f" VALUES (?, ?, ?, 'open', ?{', ?' * len(about)})",
+        (rater.rater, position, kind, time.time(), *about.values()),
     )
 
 

@@ -51,7 +51,6 @@ CREATE TABLE raters (
     number INTEGER NOT NULL,             -- among people, or among simulated raters, from 0
     nickname TEXT NOT NULL,
     simulated INTEGER NOT NULL CHECK (simulated IN (0, 1)),
-    reader TEXT,                         -- the kind of a simulated rater
     joined REAL NOT NULL,
     consented REAL,
     started REAL,                        -- instructions read
@@ -69,7 +68,6 @@ CREATE TABLE tasks (
     expected INTEGER,                    -- the class to choose, in a check
     state TEXT NOT NULL CHECK (state IN ('open', 'answered', 'released')),
     attempt INTEGER NOT NULL DEFAULT 0,  -- how many answers were undone
-    offered REAL NOT NULL,
     shown REAL NOT NULL,                 -- when it was last shown
     PRIMARY KEY (rater, position),
     UNIQUE (rater, item),

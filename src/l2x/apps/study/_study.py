@@ -279,9 +279,7 @@ class Study:
             )
         lessons = [("example", one) for one in examples] + [("practice", one) for one in practice]
         links = {name: secrets.token_urlsafe(SECRET_BYTES) for name in ("organiser", "join")}
-        stored = {
-            "settings": asdict(replace(settings, items=len(items))), "links": links, "made": time.time()
-        }  # fmt: skip
+        stored = {"settings": asdict(replace(settings, items=len(items))), "links": links}
         cells = [(i, m, cell) for i, item in enumerate(items) for m, cell in enumerate(item.cells)]
         store.create(
             path,
@@ -307,8 +305,8 @@ class Study:
 
     # Raters and links
 
-    def invite(self, nickname: str = "", *, simulated: bool = False, reader: str | None = None) -> Rater:
-        """Add a rater with this `nickname` and a secret link; `reader` is the kind of a `simulated` rater."""
+    def invite(self, nickname: str = "", *, simulated: bool = False) -> Rater:
+        """Add a person, or a `simulated` rater, with this `nickname` and a secret link."""
         nickname = " ".join(nickname.split())
         if len(nickname) > NICKNAME_LENGTH or not nickname.isprintable():
             raise InputError(f"A nickname has at most {NICKNAME_LENGTH} letters and no control characters.")
@@ -317,9 +315,8 @@ class Study:
             taken = "SELECT count(*) FROM raters WHERE simulated = ?"
             number = db.execute(taken, (simulated,)).fetchone()[0]
             db.execute(
-                "INSERT INTO raters (token, number, nickname, simulated, reader, joined)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (token, number, nickname, simulated, reader, time.time()),
+                "INSERT INTO raters (token, number, nickname, simulated, joined) VALUES (?, ?, ?, ?, ?)",
+                (token, number, nickname, simulated, time.time()),
             )
         rater = self.rater(token)
         assert rater is not None
