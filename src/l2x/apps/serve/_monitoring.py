@@ -104,16 +104,10 @@ class Metrics:
 def _forget_dead_workers(folder: Path, multiprocess: Any) -> None:
     """Remove the gauges of workers that were killed."""
     for file in folder.glob("gauge_live*_*.db"):
-        process = file.stem.rpartition("_")[2]
-        if process.isdigit() and not _alive(int(process)):
-            multiprocess.mark_process_dead(int(process))
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        process = int(file.stem.rpartition("_")[2])
+        try:
+            os.kill(process, 0)  # sends no signal
+        except ProcessLookupError:
+            multiprocess.mark_process_dead(process)
+        except PermissionError:
+            pass  # it is alive

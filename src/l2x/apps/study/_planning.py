@@ -161,21 +161,20 @@ def simulate(study: Study, *, raters: int = 5, careless: int = 0, seed: int = 0)
     """
     if raters < 0 or careless < 0 or not raters + careless:
         raise InputError("Nothing to simulate: set --raters or --careless to at least 1.")
-    # Careless raters first: they get tasks even if few are left.
-    readers = [("careless", careless_reader(study))] * careless
-    if raters:
-        readers += [("lexicon", lexicon_reader(study))] * raters
+    lexicon = _lexicon(study) if raters else None
     before = len(study.progress(simulated=True))
     answers = 0
-    for i, (kind, make) in enumerate(readers):
+    # Careless raters first: they get tasks even if few are left.
+    for i, kind in enumerate(["careless"] * careless + ["lexicon"] * raters):
         rng = np.random.default_rng([seed, before + i])
+        read = careless_reader(study, rng) if kind == "careless" else lexicon_reader(lexicon, rng)
         with study.store.writing():  # one transaction per session: much faster than one per answer
-            answers += _session(study, kind, make(rng))
+            answers += _session(study, kind, read)
     return answers
 
 
-def lexicon_reader(study: Study) -> Callable[[np.random.Generator], Reader]:
-    """Return a maker of readers who add up the sentiment of the words, a little inattentively."""
+def _lexicon(study: Study) -> Any:
+    """Return the sentiment analyzer, if it can read the study."""
     settings = study.settings
     if settings.kind != "text" or len(settings.classes) != 2:
         raise InputError(
@@ -183,36 +182,33 @@ def lexicon_reader(study: Study) -> Callable[[np.random.Generator], Reader]:
             f"{settings.kind}s with {len(settings.classes)} classes. Simulate careless raters instead: "
             "--raters 0 --careless 5."
         )
-    analyzer: Any = require("vaderSentiment.vaderSentiment", extra="study").SentimentIntensityAnalyzer()
-
-    def make(rng: np.random.Generator) -> Reader:
-        bound = float(rng.uniform(*BOUNDS))
-
-        def read(task: Task) -> int | None:
-            if task.content is None:
-                return task.expected
-            words = " ".join(task.content["phrases"]).split()
-            noticed = [word for word in words if rng.random() >= OVERLOOKED]
-            score = analyzer.polarity_scores(" ".join(noticed))["compound"]
-            return None if abs(score) < bound else int(score > 0)
-
-        return read
-
-    return make
+    return require("vaderSentiment.vaderSentiment", extra="study").SentimentIntensityAnalyzer()
 
 
-def careless_reader(study: Study) -> Callable[[np.random.Generator], Reader]:
-    """Return a maker of raters who choose among all answers at random."""
-    answers = len(study.settings.classes) + 1
+def lexicon_reader(lexicon: Any, rng: np.random.Generator) -> Reader:
+    """Return a reader who adds up the sentiment of the words, a little inattentively."""
+    bound = float(rng.uniform(*BOUNDS))
 
-    def make(rng: np.random.Generator) -> Reader:
-        def pick(_: Task) -> int | None:
-            choice = int(rng.integers(answers))
-            return None if choice == answers - 1 else choice
+    def read(task: Task) -> int | None:
+        if task.content is None:
+            return task.expected
+        words = " ".join(task.content["phrases"]).split()
+        noticed = [word for word in words if rng.random() >= OVERLOOKED]
+        score = lexicon.polarity_scores(" ".join(noticed))["compound"]
+        return None if abs(score) < bound else int(score > 0)
 
-        return pick
+    return read
 
-    return make
+
+def careless_reader(study: Study, rng: np.random.Generator) -> Reader:
+    """Return a rater who chooses among all answers at random."""
+    classes = len(study.settings.classes)
+
+    def pick(_: Task) -> int | None:
+        choice = int(rng.integers(classes + 1))
+        return None if choice == classes else choice
+
+    return pick
 
 
 def _session(study: Study, kind: str, read: Reader) -> int:
