@@ -72,7 +72,18 @@ def create_app(
     app.include_router(pages.router(), include_in_schema=False)
     # Starlette calls `explain` itself: FastAPI, which documents it, would take as long as the explanation.
     explain = Route(EXPLAIN, routes.explain, methods=["POST"])
-    router = Router([explain, Mount("/", app)], lifespan=_lifespan(app, catalogue, settings))
+
+    @asynccontextmanager
+    async def lifespan(router: Router) -> AsyncIterator[None]:
+        watching = asyncio.create_task(catalogue.watch()) if settings.reload else None
+        app.state.ready = True
+        yield
+        app.state.ready = False
+        if watching is not None:
+            watching.cancel()
+        catalogue.close()
+
+    router = Router([explain, Mount("/", app)], lifespan=lifespan)
     return Gate(router, settings, metrics, pages.login_page)
 
 
@@ -93,20 +104,6 @@ def _fastapi(catalogue: Catalogue) -> FastAPI:
     document = app.openapi
     app.openapi = lambda: openapi.with_names(document(), catalogue)  # type: ignore[method-assign]
     return app
-
-
-def _lifespan(app: FastAPI, catalogue: Catalogue, settings: Settings) -> Any:
-    @asynccontextmanager
-    async def lifespan(router: Router) -> AsyncIterator[None]:
-        watching = asyncio.create_task(catalogue.watch()) if settings.reload else None
-        app.state.ready = True
-        yield
-        app.state.ready = False
-        if watching is not None:
-            watching.cancel()
-        catalogue.close()
-
-    return lifespan
 
 
 def _add_health(app: FastAPI, catalogue: Catalogue, metrics: Metrics) -> None:

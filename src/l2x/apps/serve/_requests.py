@@ -10,7 +10,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import from_json, to_json
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from l2x.apps.serve._settings import Settings
@@ -109,12 +109,7 @@ async def body_pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise too_large
-    more = True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        piece, more = message.get("body", b""), message.get("more_body", False)
+    async for piece in request.stream():
         limit -= len(piece)
         if limit < 0:
             raise too_large
