@@ -24,7 +24,7 @@ from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.export import Artifact, read
 from l2x.features import checked_k
-from l2x.learning import Gaussian, checked_predictions
+from l2x.learning import Gaussian, checked_predictions, checked_share
 from l2x.model import BlackBox, as_black_box
 
 # Tables of up to this many rows are explained in the event loop: a change of threads takes longer.
@@ -81,14 +81,23 @@ class Served:
     def request(self, rows: ParsedRows, k: Any, predictions: Any, keep: Any) -> ExplainRequest:
         """Return a request with the options of a client, or None for defaults; raise if one is invalid."""
         given = self._given_predictions(predictions, len(rows))
-        return ExplainRequest(rows, self.k(k), given, keep)
+        return ExplainRequest(rows, self.k(k), given, self.keep(keep))
 
     def k(self, given: Any) -> int:
         """Return the k of a request, by default the explainer's own; raise an InputError if it is invalid."""
         return self.explainer.k if given is None else checked_k(self.explainer.features_, given)
 
+    def keep(self, given: Any) -> float | None:
+        """Return the share of a request; raise an InputError if it is invalid or no sizes were learned."""
+        if given is None:
+            return None
+        self.explainer.known_sizes()
+        return checked_share(given)
+
     def _given_predictions(self, given: Any, rows: int) -> Array | None:
         if given is None:
+            if self.explainer.uses_prediction and self.model is None:
+                raise self._no_predictions()
             return None
         if not self.explainer.uses_prediction:
             raise invalid_body("'predictions' is only for prediction-aware explainers.")
@@ -99,6 +108,14 @@ class Served:
             raise invalid_body(
                 f"'predictions' must be {rows} lists of {likelihood.outputs} numbers, as from the model."
             ) from None
+
+    def _no_predictions(self) -> ServiceError:
+        return ServiceError(
+            422,
+            "no_predictions",
+            "This explainer is prediction-aware and is served without its model: "
+            "send 'predictions' with JSON rows, or start the service with --model.",
+        )
 
     def explain(self, requests: Sequence[ExplainRequest]) -> list[Explained]:
         """Explain the rows of requests of one kind by one forward pass and one call of the model."""
@@ -149,12 +166,7 @@ class Served:
         if not self.explainer.uses_prediction:
             predictions = None
         elif predictions is None and self.model is None:
-            raise ServiceError(
-                422,
-                "no_predictions",
-                "This explainer is prediction-aware and is served without its model: "
-                "send 'predictions' with JSON rows, or start the service with --model.",
-            )
+            raise self._no_predictions()
         return self.explainer.explain_quietly(inputs, k, predictions=predictions, keep=keep)
 
     @property
