@@ -122,8 +122,9 @@ def render_report(*, title: str, subtitle: str = "", sections: Sequence[Section]
     templates = environment("l2x.display", extra="plots")
     templates.filters["svg"] = lambda figure: SafeHtml(figure_svg(figure))
     templates.filters["cells"] = _cells
-    template = templates.get_template("report.html")
-    return str(template.render(title=title, subtitle=subtitle, sections=sections, footer=_footer()))
+    stylesheet = SafeHtml((STATIC / "l2x.css").read_text("utf-8"))
+    page = {"title": title, "subtitle": subtitle, "sections": sections, "footer": _footer()}
+    return str(templates.get_template("report.html").render(page, stylesheet=stylesheet))
 
 
 def _cells(table: Table) -> tuple[list[list[str]], list[bool]]:
