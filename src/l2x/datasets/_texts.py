@@ -97,8 +97,8 @@ class TextData:
 def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: bool = True) -> TextData:
     """Return the 25,000 training or test reviews, negative (0) or positive (1), in a fixed random order.
 
-    The reviews come from `folder`, from the cache, or are fetched into it; md5 and number are checked. 123
-    texts are in both splits, as published.
+    The reviews come from `folder`, from the cache, or are fetched into it; the md5 is checked. 123 texts
+    are in both splits, as published.
 
     Parameters
     ----------
