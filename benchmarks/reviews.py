@@ -29,7 +29,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
 
-    texts = imdb("test").texts[: arguments.rows]
+    texts = imdb("test").X[: arguments.rows]
     view = l2x.Words(reads="ids").fit(texts)
     view.set_params(vocabulary=view.vocabulary_)
     network = WordNetwork(len(view.vocabulary_)).eval()

@@ -11,11 +11,11 @@ from lightgbm import LGBMClassifier
 
 import l2x
 from l2x.baselines import RandomK
-from l2x.datasets import AdultData, adult
+from l2x.datasets import LabelledData, adult
 from l2x.evaluation import posthoc_accuracy
 
 
-def explain_people(data: AdultData, *, k: int = 3) -> tuple[l2x.Explainer, l2x.Explanation]:
+def explain_people(data: LabelledData, *, k: int = 3) -> tuple[l2x.Explainer, l2x.Explanation]:
     """Return an explainer of a model of income, and its explanation of 1,000 people that neither saw."""
     train, new = data.X[1000:], data.X[:1000]
     model = LGBMClassifier(verbose=-1, n_jobs=1).fit(train, data.y[1000:])

@@ -118,7 +118,7 @@ def images_part(*, quick: bool) -> Part:
         f"A small network distinguishes 3 from 8. l2x names {k} of {d} patches for each image; with all "
         "other patches black, the network should make the same prediction, which is shown above each image."
     )
-    named = [str(test.digits[i]) for i in predictions[examples]]
+    named = [str(test.classes[i]) for i in predictions[examples]]
     figure = plot_images(explanation[examples], labels=named, title=f"The {k} of {d} patches that decided")
     sections = [Section("Images: a 3 or an 8?", [about], figures=[figure])]
     if (changed := np.flatnonzero(alone != predictions)).size:
@@ -127,7 +127,7 @@ def images_part(*, quick: bool) -> Part:
             "the predictions for the whole image and for its selected patches alone."
         )
         first = changed[:10]
-        named = [f"{test.digits[predictions[i]]} → {test.digits[alone[i]]}" for i in first]
+        named = [f"{test.classes[predictions[i]]} → {test.classes[alone[i]]}" for i in first]
         figure = plot_images(explanation[first], labels=named, title="The prediction changes")
         sections.append(Section("Where the patches are not enough", [text], figures=[figure]))
     evaluator = fit_evaluator(

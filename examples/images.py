@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.neural_network import MLPClassifier
 
 import l2x
-from l2x.datasets import ImageData, mnist, small_digits
+from l2x.datasets import LabelledData, mnist, small_digits
 from l2x.evaluation import posthoc_accuracy
 
 K, DIGITS = 4, (3, 8)
@@ -16,7 +16,7 @@ PHASE = l2x.Phase(400, 5e-3, batch_size=64, averaging=0.98)
 PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=5, validation_rows=500)
 
 
-def digit_images(*, small: bool = False) -> tuple[ImageData, ImageData]:
+def digit_images(*, small: bool = False) -> tuple[LabelledData, LabelledData]:
     """Return training and test images: MNIST (28 x 28), downloaded once, or scikit-learn's digits (8 x 8)."""
     try:
         if not small:
@@ -24,10 +24,10 @@ def digit_images(*, small: bool = False) -> tuple[ImageData, ImageData]:
     except l2x.errors.DataError as error:
         print(f"{error}\nUsing scikit-learn's small digits instead.", file=sys.stderr)
     data = small_digits(DIGITS)
-    return tuple(ImageData(data.X[rows], data.y[rows], DIGITS) for rows in (slice(100, None), slice(100)))
+    return tuple(LabelledData(data.X[rows], data.y[rows], DIGITS) for rows in (slice(100, None), slice(100)))
 
 
-def train_network(data: ImageData) -> Callable[[np.ndarray], np.ndarray]:
+def train_network(data: LabelledData) -> Callable[[np.ndarray], np.ndarray]:
     """Train a small network on pixels: images (n, h, w) -> probabilities (n, 2)."""
 
     def pixels(images: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ def train_network(data: ImageData) -> Callable[[np.ndarray], np.ndarray]:
     return lambda images: network.predict_proba(pixels(images))
 
 
-def explain_digits(train: ImageData, test: ImageData) -> tuple[l2x.Explainer, l2x.Explanation]:
+def explain_digits(train: LabelledData, test: LabelledData) -> tuple[l2x.Explainer, l2x.Explanation]:
     """Return an explainer of a network on digits, and its explanation of images that neither saw."""
     model = l2x.as_black_box(train_network(train))
     # There are 4 x 4 or 7 x 7 patches; unselected patches are black.

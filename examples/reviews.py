@@ -35,7 +35,7 @@ class Reviews:
 def explain_reviews(*, rows: int = ROWS, others: int = OTHERS, plan: l2x.TrainingPlan = PLAN) -> Reviews:
     """Train a model on training reviews, fit an explainer to it, and explain test reviews."""
     labelled, new = l2x.datasets.imdb("train"), l2x.datasets.imdb("test")
-    train, test = labelled.texts[:rows], new.texts[:others]
+    train, test = labelled.X[:rows], new.X[:others]
     model = make_pipeline(
         TfidfVectorizer(min_df=3, sublinear_tf=True), LogisticRegression(C=100, max_iter=300)
     )

@@ -24,8 +24,8 @@ PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=4, validation_r
 def explain_short_reviews() -> tuple[l2x.Explainer, l2x.Explanation]:
     """Return an explainer of MiniLM with a logistic regression on top, and its explanation of new reviews."""
     data = l2x.datasets.imdb("train")
-    short = [i for i, text in enumerate(data.texts) if len(text) < 400][: ROWS + OTHERS]
-    texts, y = [data.texts[i] for i in short], data.y[short]
+    short = [i for i, text in enumerate(data.X) if len(text) < 400][: ROWS + OTHERS]
+    texts, y = [data.X[i] for i in short], data.y[short]
     transformer = load_model(device="cpu")
 
     def embed(texts: list[str]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from l2x.datasets import AdultData
+from l2x.datasets import LabelledData
 
 
 def one_column(X: np.ndarray) -> np.ndarray:
@@ -20,7 +20,7 @@ def first_column(X: np.ndarray) -> np.ndarray:
     return np.stack([1 - p, p], axis=1)
 
 
-def people(n: int) -> AdultData:
+def people(n: int) -> LabelledData:
     """Made-up people like those of the Adult set: the married earn by education, others by gains."""
     rng = np.random.default_rng(0)
     married = rng.choice(["Married-civ-spouse", "Never-married", "Divorced"], n, p=[0.5, 0.3, 0.2])
@@ -38,4 +38,4 @@ def people(n: int) -> AdultData:
     X.loc[rng.random(n) < 0.1, "workclass"] = None
     X = X.astype({"marital-status": "category", "gender": "category", "workclass": "category"})
     rich = np.where(married == "Married-civ-spouse", X["education-num"] > 8, X["capital-gain"] > 7000)
-    return AdultData(X, rich.astype(np.int64))
+    return LabelledData(X, rich.astype(np.int64), ("poor", "rich"))

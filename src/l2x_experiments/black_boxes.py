@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from l2x._base import progress_bar
 from l2x._base.arrays import Array
-from l2x.datasets import ImageData
+from l2x.datasets import LabelledData
 from l2x.features import PAD, TextView, as_tensor
 from l2x.learning import WindowConvolution, WordEmbedding, channels_last, in_chunks, perceptron
 from l2x_experiments.cache import Key, cached_network, fingerprint
@@ -137,14 +137,14 @@ class Brightness(nn.Module):
         return x[:, None] / 255
 
 
-def digit_network(data: ImageData, *, epochs: int = 8) -> Trained:
+def digit_network(data: LabelledData, *, epochs: int = 8) -> Trained:
     """Return the network for these images, from the cache if it is there."""
-    name = f"digits-{''.join(map(str, data.digits))}"
-    key = {"data": fingerprint(data.X, data.y), "digits": data.digits, "network": DIGIT_NETWORK}
+    name = f"digits-{''.join(map(str, data.classes))}"
+    key = {"data": fingerprint(data.X, data.y), "digits": data.classes, "network": DIGIT_NETWORK}
     return cached_classifier(
         name,
         key,
-        lambda: DigitNetwork(len(data.digits)),
+        lambda: DigitNetwork(len(data.classes)),
         lambda _: (torch.from_numpy(data.X.copy()), torch.from_numpy(data.y)),
         epochs=epochs,
         rate=3e-3,

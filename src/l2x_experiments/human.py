@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from l2x.apps.study import Settings, Study, results, simulate
 from l2x.apps.study._new import WHOLE, described
 from l2x.apps.study._study import Cell, Item
-from l2x.datasets import TextData, imdb
+from l2x.datasets import LabelledData, imdb
 from l2x.display import (
     ACCENT,
     GRID,
@@ -101,11 +101,17 @@ def measure_all(jobs: Sequence[Job], *, source: Path, raters: int) -> Iterator[R
 
 
 def as_study(
-    path: Path, problem: Problem, methods: dict[str, Record], reviews: TextData, *, items: int, raters: int
+    path: Path,
+    problem: Problem,
+    methods: dict[str, Record],
+    reviews: LabelledData,
+    *,
+    items: int,
+    raters: int,
 ) -> Study:
     """Create the study of these selections and of the whole reviews."""
     classes = model_classes(methods, items)
-    texts = reviews.texts[: len(classes)]
+    texts = reviews.X[: len(classes)]
     view = VIEWS[problem]().fit(texts)
     k = next(iter(methods.values()))["k"]
     explanations = {

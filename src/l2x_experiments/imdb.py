@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from l2x._base.arrays import Array
 from l2x.baselines import KernelShap, Lime
-from l2x.datasets import TextData, glove, imdb
+from l2x.datasets import LabelledData, glove, imdb
 from l2x.display import SafeHtml, verdict_table
 from l2x.features import FILLER, Sentences, TextView, Words
 from l2x.learning import Options
@@ -81,23 +81,23 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
     """Train the model, fit the evaluator and split the reviews; the same for every seed."""
     reviews = first_rows(imdb("train", progress=False), budget.train_rows)
     test = first_rows(imdb("test", progress=False), budget.test_rows)
-    plain = VIEWS[problem](reads="ids").fit(reviews.texts)
+    plain = VIEWS[problem](reads="ids").fit(reviews.X)
     plain.set_params(vocabulary=plain.vocabulary_)  # a fitted copy keeps the network's ids
-    view = clone(plain).set_params(vectors=glove(progress=False)).fit(reviews.texts)
+    view = clone(plain).set_params(vectors=glove(progress=False)).fit(reviews.X)
     trained = review_network(
         problem,
         view,
-        reviews.texts,
+        reviews.X,
         reviews.y,
         epochs=budget.model_steps,
         vectors=lambda: view.vectors,
     )
-    shown = view.check(test.texts)
+    shown = view.check(test.X)
     predictions = query(as_black_box(trained.network, logits=True), view, shown).argmax(axis=1)
     setting = comparison.compare(
         problem,
         trained,
-        reviews.texts,
+        reviews.X,
         lambda _: view,
         evaluator_view=plain,
         evaluator_options=EVALUATORS[problem],
@@ -123,9 +123,9 @@ def set_up(problem: Problem, budget: Budget) -> Comparison:
     return setting
 
 
-def example_rows(test: TextData, predictions: Array) -> Array:
+def example_rows(test: LabelledData, predictions: Array) -> Array:
     """Return the first short reviews of each true class with each predicted class."""
-    short = np.array([len(text) <= SHORT for text in test.texts])
+    short = np.array([len(text) <= SHORT for text in test.X])
     pairs = [(truth, predicted) for truth in (1, 0) for predicted in (1, 0)]
     rows = [
         np.flatnonzero(short & (test.y == truth) & (predictions == predicted))[:EXAMPLES]
@@ -134,9 +134,9 @@ def example_rows(test: TextData, predictions: Array) -> Array:
     return np.concatenate(rows)
 
 
-def first_rows(data: TextData, n: int | None) -> TextData:
+def first_rows(data: LabelledData, n: int | None) -> LabelledData:
     """Return the first n reviews, or all of them."""
-    return TextData(data.texts[:n], data.y[:n], data.classes)
+    return LabelledData(data.X[:n], data.y[:n], data.classes)
 
 
 # In the paper's Table 3 and, for the methods it is compared with, in comments of its LaTeX source.
@@ -231,7 +231,7 @@ def _about(methods: Page, problem: Problem) -> str:
 def example_table(record: Record, problem: Problem) -> str:
     """Return the paper's table: true class, predicted class, and the review with the selected features."""
     data, rows = imdb("test", progress=False), record["example_rows"]
-    texts = [data.texts[row] for row in rows]
+    texts = [data.X[row] for row in rows]
     view = VIEWS[problem]().fit(texts)
     return verdict_table(
         selection(record, view, view.check(texts)),

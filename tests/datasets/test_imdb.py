@@ -80,10 +80,10 @@ def test_every_form_gives_the_same_reviews(forms: list[Path], cache: Path, form:
         expected = {
             (text, label) for label, part in enumerate(("neg", "pos")) for text in TEXTS[f"{split}/{part}"]
         }
-        assert set(zip(data.texts, data.y.tolist(), strict=True)) == expected
+        assert set(zip(data.X, data.y.tolist(), strict=True)) == expected
         assert len(data) == len(expected)
         again = imdb(split, progress=False)  # from the cache, and in the same order
-        assert again.texts == data.texts
+        assert again.X == data.X
         assert np.array_equal(again.y, data.y)
     assert [path.name for path in (cache / "imdb").iterdir()] == ["imdb.json"]
     (cache / "imdb/imdb.json").unlink()
@@ -169,6 +169,6 @@ def test_imdb_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(train), len(test)) == (25_000, 25_000)
     assert (train.y.sum(), test.y.sum()) == (12_500, 12_500)
     assert 0.4 < train.y[:1000].mean() < 0.6  # shuffled
-    assert (len(set(train.texts)), len(set(test.texts))) == (24_904, 24_801)
-    assert len(set(train.texts) & set(test.texts)) == 123
-    assert (sum(map(len, train.texts)), sum(map(len, test.texts))) == (33_126_741, 32_344_810)
+    assert (len(set(train.X)), len(set(test.X))) == (24_904, 24_801)
+    assert len(set(train.X) & set(test.X)) == 123
+    assert (sum(map(len, train.X)), sum(map(len, test.X))) == (33_126_741, 32_344_810)

@@ -27,7 +27,7 @@ def test_some_digits() -> None:
     labels = np.array([3, 1, 8, 8, 0])
     data = select_digits(np.zeros((5, 2, 2)), labels, (8, 3))
     assert data.y.tolist() == [1, 0, 0]
-    assert data.digits == (8, 3)
+    assert data.classes == (8, 3)
     for wrong in [(3,), (3, 3), (3, 12)]:
         with pytest.raises(l2x.errors.InputError, match="at least two different"):
             select_digits(np.zeros((5, 2, 2)), labels, wrong)

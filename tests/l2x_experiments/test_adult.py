@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from toy_models import people
 
-from l2x.datasets import AdultData
+from l2x.datasets import LabelledData
 from l2x_experiments import adult
 from l2x_experiments.runner import run
 
@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "adult.py"
 
 
 def test_miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def few(**_: object) -> AdultData:
+    def few(**_: object) -> LabelledData:
         return people(500)
 
     rows = {"train_rows": 300, "sampling_rows": 10, "test_rows": 50}

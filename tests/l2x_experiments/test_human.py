@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from l2x.datasets import TextData
+from l2x.datasets import LabelledData
 from l2x.errors import InputError
 from l2x_experiments import human
 from l2x_experiments.records import Records
@@ -19,11 +19,11 @@ TELLING = (("awful", "dull", "poor"), ("great", "lovely", "superb"))
 N = 24
 
 
-def reviews(split: str, **_: object) -> TextData:
+def reviews(split: str, **_: object) -> LabelledData:
     """One telling word in the second of three sentences."""
     labels = np.arange(N) % 2
     texts = [f"This is number {i}. A {TELLING[i % 2][i % 3]} film. It has some people." for i in range(N)]
-    return TextData(texts, labels, ("negative", "positive"))
+    return LabelledData(texts, labels, ("negative", "positive"))
 
 
 def record(problem: str, method: str, selection: list[int], **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from l2x.datasets import TextData
+from l2x.datasets import LabelledData
 from l2x_experiments import imdb
 from l2x_experiments.runner import run
 
@@ -20,7 +20,7 @@ TELLING = (("awful", "dull", "poor"), ("great", "lovely", "superb"))
 FILLING = ["it", "is", "a", "film", "with", "some", "people", "who", "talk", "about", "the", "other"]
 
 
-def fabricated(n: int, seed: int) -> TextData:
+def fabricated(n: int, seed: int) -> LabelledData:
     """Make reviews of a few sentences with one or two telling words among neutral ones."""
     rng = np.random.default_rng(seed)
     texts, labels = [], rng.integers(0, 2, n)
@@ -29,12 +29,12 @@ def fabricated(n: int, seed: int) -> TextData:
         for _ in range(rng.integers(1, 3)):
             sentences[rng.integers(len(sentences))].append(str(rng.choice(TELLING[label])))
         texts.append(" ".join(" ".join(words).capitalize() + "." for words in sentences))
-    return TextData(texts, labels, ("negative", "positive"))
+    return LabelledData(texts, labels, ("negative", "positive"))
 
 
 @pytest.fixture(autouse=True)
 def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
-    def small(split: str, **_: object) -> TextData:
+    def small(split: str, **_: object) -> LabelledData:
         return fabricated(400, 0) if split == "train" else fabricated(60, 1)
 
     def vectors(**_: object) -> tuple[list[str], np.ndarray]:

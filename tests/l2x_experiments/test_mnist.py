@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from l2x.datasets import ImageData, small_digits
+from l2x.datasets import LabelledData, small_digits
 from l2x_experiments import leakage, mnist
 from l2x_experiments.methods import fitted
 from l2x_experiments.runner import run
@@ -22,12 +22,14 @@ KEYS = {"method", "k", "seed", "rows", "posthoc_accuracy", "judge_accuracy", "ma
 def miniature(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use scikit-learn's digits, enlarged to MNIST's size: nothing is downloaded."""
 
-    def enlarged(wanted: tuple[int, ...] | None = (3, 8), *, split: str = "train", **_: object) -> ImageData:
+    def enlarged(
+        wanted: tuple[int, ...] | None = (3, 8), *, split: str = "train", **_: object
+    ) -> LabelledData:
         data = small_digits(wanted)
         X = np.zeros((len(data), 28, 28), dtype=np.uint8)
         X[:, 2:26, 2:26] = data.X.repeat(3, axis=1).repeat(3, axis=2)
         rows = slice(0, 60) if split == "test" else slice(60, None)
-        return ImageData(X[rows], data.y[rows], data.digits)
+        return LabelledData(X[rows], data.y[rows], data.classes)
 
     mnist._set_up.cache_clear()
     monkeypatch.setattr(mnist, "mnist", enlarged)

@@ -15,8 +15,7 @@ reference = pytest.importorskip("website.reference")
 
 # Names whose example is that of another name.
 SHOWN_BY = {
-    "l2x.datasets.AdultData": "adult",
-    "l2x.datasets.TextData": "imdb",
+    "l2x.datasets.LabelledData": "small_digits",
     "l2x.evaluation.Comparison": "compare",
     "l2x.evaluation.FittedSurrogate": "fit_evaluator",
     "l2x.evaluation.Leakage": "leakage_test",

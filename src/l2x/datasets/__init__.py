@@ -1,8 +1,8 @@
 """Data to compare explainers on."""
 
-from l2x.datasets._adult import AdultData, adult
-from l2x.datasets._fetching import data_folder
-from l2x.datasets._mnist import ImageData, mnist, small_digits
+from l2x.datasets._adult import adult
+from l2x.datasets._fetching import LabelledData, data_folder
+from l2x.datasets._mnist import mnist, small_digits
 from l2x.datasets._synthetic import (
     INVASE_SETS,
     RELEVANT,
@@ -15,19 +15,17 @@ from l2x.datasets._synthetic import (
     invase,
     synthetic,
 )
-from l2x.datasets._texts import TextData, glove, imdb
+from l2x.datasets._texts import glove, imdb
 
 __all__ = [
     "INVASE_SETS",
     "RELEVANT",
     "SETS",
-    "AdultData",
-    "ImageData",
     "InvaseName",
+    "LabelledData",
     "SetName",
     "SyntheticData",
     "SyntheticModel",
-    "TextData",
     "Variant",
     "adult",
     "data_folder",

