@@ -10,7 +10,7 @@ import pytest
 from toy_models import one_column
 
 import l2x
-from l2x.baselines import GlobalTopK, GreedySearch, OracleExplainer, RandomK, _controls
+from l2x.baselines import GlobalTopK, GreedySearch, RandomK, _controls
 from l2x.baselines._controls import best_subset, mean_value
 from l2x.datasets import synthetic
 from l2x.evaluation import exact_sets, posthoc_accuracy
@@ -65,15 +65,6 @@ def test_features_outside_the_subset_are_ranked_by_what_they_add() -> None:
     control = GlobalTopK(PairSurrogate()).fit(np.zeros((4, 5)), 2)
     assert control.subset_ == [0, 1]
     assert np.argsort(-control.scores_)[2:].tolist() == [4, 3, 2]
-
-
-def test_the_oracle_has_the_same_verb() -> None:
-    data = synthetic("xor", 30, seed=0)
-    value = data.model.conditional(rows=100)
-    explanation = OracleExplainer(value).explain(data.X, 2)
-    assert (explanation.mask == l2x.oracle(value, data.X, 2).explanation.mask).all()
-    assert explanation.view is not None
-    assert posthoc_accuracy(data.model, data.X, explanation) > 0.5
 
 
 def test_wrong_use_is_refused() -> None:

@@ -15,6 +15,7 @@ reference = pytest.importorskip("website.reference")
 
 # Names whose example is that of another name.
 SHOWN_BY = {
+    "l2x.baselines.Oracle": "oracle",
     "l2x.datasets.LabelledData": "small_digits",
     "l2x.evaluation.Comparison": "compare",
     "l2x.evaluation.FittedSurrogate": "fit_evaluator",

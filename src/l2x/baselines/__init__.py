@@ -6,7 +6,7 @@ captum, shap and lime come with the extra `baselines` and are imported when a me
 """
 
 from l2x.baselines._adversaries import MarginalLeak, PositionLeak, PredictionLeak
-from l2x.baselines._controls import GlobalTopK, GreedySearch, Oracle, OracleExplainer, RandomK, oracle
+from l2x.baselines._controls import GlobalTopK, GreedySearch, Oracle, RandomK, oracle
 from l2x.baselines._method import Method
 from l2x.baselines._parzen import Parzen
 from l2x.baselines._perturbation import KernelShap, Lime
@@ -23,7 +23,6 @@ __all__ = [
     "MarginalLeak",
     "Method",
     "Oracle",
-    "OracleExplainer",
     "Parzen",
     "PositionLeak",
     "PredictionLeak",
@@ -46,7 +45,6 @@ METHODS: dict[str, type[Method]] = {
     "tree_shap": TreeShap,
     "random": RandomK,
     "global": GlobalTopK,
-    "oracle": OracleExplainer,
     "search": GreedySearch,
 }
 

@@ -103,11 +103,11 @@ class MarginalLeak(Method):
 
     Examples
     --------
-    >>> from l2x.baselines import OracleExplainer
+    >>> from l2x.baselines import GreedySearch
     >>> from l2x.datasets import synthetic
     >>> data = synthetic("xor", 40, seed=0)
-    >>> q = data.model.conditional(rows=20)
-    >>> adversary = MarginalLeak(OracleExplainer(q), q).fit(data.X, k=2)
+    >>> base, q = GreedySearch(data.model, progress=False), data.model.conditional(rows=20)
+    >>> adversary = MarginalLeak(base, q).fit(data.X, k=2)
     >>> adversary.explain(data.X[:3], k=2).mask.sum(axis=1).tolist()
     [2, 2, 2]
     """

@@ -8,11 +8,12 @@ Distances are measured in the view's encoding; for `Columns()`, in standard devi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import softmax
+from sklearn.metrics.pairwise import euclidean_distances
 
 from l2x._base.arrays import Array, batches
 from l2x.baselines._method import Method, predicted_class
@@ -23,7 +24,9 @@ from l2x.model import as_black_box, query
 
 # Pairs of (row, training row) per batch: an array of that size takes 32 MB.
 PAIRS = 4_000_000
-# Bandwidths to try, in units of √(input dimensions): distances between standardised rows grow like it.
+# Bandwidths to try, in units of √(input dimensions): distances between standardised rows grow like it. The
+# best has the highest log-likelihood (for regression, the lowest squared error) on this share of the rows.
+VALIDATION = 0.1
 GRID = tuple(float(s) for s in np.geomspace(0.05, 1.0, 14))
 
 
@@ -35,10 +38,6 @@ class Parzen(Method):
     ----------
     rows : int
         Store at most this many training rows: the time per explanation grows with them.
-    bandwidths : sequence of float, optional
-        Values of σ to choose from, in units of the encoding; by default 14 from 0.05 √d to √d.
-    validation : float
-        Share of the rows to choose the bandwidth on, by log-likelihood (squared error for regression).
 
     Attributes
     ----------
@@ -67,8 +66,6 @@ class Parzen(Method):
     _: KW_ONLY
     features: View | None = None
     rows: int = 5000
-    bandwidths: Sequence[float] | None = None
-    validation: float = 0.1
     seed: int = 0
     progress: bool = True
 
@@ -89,8 +86,9 @@ class Parzen(Method):
         else:
             predictions = training_predictions(predictions, len(X), black_box)[drawn]
         x = flat(view.encode(stored).numpy())
-        learn, held = split(len(x), self.validation, len(x), rng)
-        sigmas, regression = self._bandwidths(x.shape[1]), black_box.task == "regression"
+        learn, held = split(len(x), VALIDATION, len(x), rng)
+        sigmas = [sigma * float(np.sqrt(x.shape[1])) for sigma in GRID]
+        regression = black_box.task == "regression"
         self.features_ = view
         self.x_, self.predictions_ = x, predictions  # (m, encoded dimensions), (m, classes)
         self.log_likelihoods_ = log_likelihoods(
@@ -113,36 +111,20 @@ class Parzen(Method):
             scores[rows] = view.units(as_tensor(np.abs(slope)).reshape(x.shape)).numpy()
         return scores
 
-    def _bandwidths(self, dimensions: int) -> list[float]:
-        if self.bandwidths is None:
-            return [sigma * float(np.sqrt(dimensions)) for sigma in GRID]
-        chosen = [float(sigma) for sigma in self.bandwidths]
-        if not chosen or min(chosen) <= 0:
-            raise InputError(f"bandwidths is {chosen}; pass at least one number, all above zero.")
-        return chosen
-
 
 def flat(x: Array) -> Array:
     """Return encoded rows as vectors in double precision, (n, ...) -> (n, D)."""
     return np.asarray(x.reshape(len(x), -1), dtype=np.float64)
 
 
-def squared_distances(x: Array, centres: Array) -> Array:
-    """Return ‖x - x_i‖², (n, D) and (m, D) -> (n, m)."""
-    squares = np.square(x).sum(axis=1)[:, None] + np.square(centres).sum(axis=1) - 2 * x @ centres.T
-    return np.asarray(np.maximum(squares, 0.0))  # rounding errors of equal rows may be negative
-
-
 def kernel_weights(squares: Array, sigma: float) -> Array:
-    """Return K_σ(x - x_i) / Σ_j K_σ(x - x_j), relative to the nearest row to avoid a division by zero."""
-    nearest = squares.min(axis=1, keepdims=True)
-    weights = np.exp((nearest - squares) / (2 * sigma**2))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    """Return K_σ(x - x_i) / Σ_j K_σ(x - x_j) for squared distances, (n, m)."""
+    return np.asarray(softmax(-squares / (2 * sigma**2), axis=1))
 
 
 def gradient(centres: Array, predictions: Array, x: Array, classes: Array, sigma: float) -> Array:
     """Return ∇ p̂(c|x) = Σ_i w_i (P_m(c|x_i) - p̂(c|x)) x_i / σ², (n, D); the terms in x cancel."""
-    weights = kernel_weights(squared_distances(x, centres), sigma)  # (n, m)
+    weights = kernel_weights(euclidean_distances(x, centres, squared=True), sigma)  # (n, m)
     explained = predictions.T[classes]  # (n, m)
     mean = (weights * explained).sum(axis=1, keepdims=True)
     return np.asarray((weights * (explained - mean)) @ centres / sigma**2)
@@ -160,7 +142,7 @@ def log_likelihoods(
     """Return E log p̂(Y|x) on held-out rows for each bandwidth; for regression, minus the squared error."""
     totals = dict.fromkeys(bandwidths, 0.0)
     for rows in batches(len(held), max(1, PAIRS // len(centres))):
-        squares = squared_distances(held[rows], centres)
+        squares = euclidean_distances(held[rows], centres, squared=True)
         for sigma in bandwidths:
             estimate = kernel_weights(squares, sigma) @ predictions
             if regression:
