@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.baselines import METHODS, Method, make_method
+from l2x.baselines import METHODS, make_method
 from l2x.errors import InputError
 from l2x.evaluation._evidence import attach_model
 from l2x.explainer import Explainer
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 
 OURS = "l2x"
-# Methods that can be called by name, with the name that is printed; the others need a surrogate.
-NAMES = {OURS: OURS} | {
-    key: method.name for key, method in METHODS.items() if "surrogate" not in method.options()
-}
+# Methods that can be called by name; the others need a surrogate.
+NAMES = [OURS, *(name for name, method in METHODS.items() if "surrogate" not in method.options())]
 FEWEST_ROWS = 20
 
 
@@ -256,12 +254,10 @@ class Bench:
         if isinstance(contender, Explainer):
             contender = attach_model(contender, self.model)
             return contender if hasattr(contender, "selector_") else contender.fit(self.train)
-        return self._by_name(contender) if isinstance(contender, str) else contender
-
-    def _by_name(self, name: str) -> Method:
-        method = make_method(
-            name, model=self.model, features=self.view, background=self.train, seed=self.seed, progress=False
-        )
+        if not isinstance(contender, str):
+            return contender
+        options = {"model": self.model, "features": self.view, "background": self.train, "seed": self.seed}
+        method = make_method(contender, **options, progress=False)
         return method.fit(self.train) if method.needs_training else method
 
 
@@ -273,7 +269,9 @@ def _labelled(methods: Iterable[Any]) -> dict[str, Any]:
     for given in methods:
         label, method = given if isinstance(given, tuple) else (None, given)
         if isinstance(method, str):
-            label, method = label or method, _key(method)
+            label = label or method
+            if method not in NAMES:
+                raise InputError(f"There is no method {method!r}; choose among {', '.join(NAMES)}.")
         elif not hasattr(method, "explain"):
             raise InputError(f"A {type(method).__name__} has no explain(X, k); pass a method, or its name.")
         label = label or getattr(method, "name", OURS)
@@ -283,22 +281,6 @@ def _labelled(methods: Iterable[Any]) -> dict[str, Any]:
     if not by_label:
         raise InputError("There is nothing to compare: pass at least one method.")
     return by_label
-
-
-def _key(name: str) -> str:
-    """Return the key in `NAMES` of a method, however its name is written.
-
-    >>> _key("Kernel SHAP"), _key("TreeSHAP"), _key("random-k")
-    ('kernel_shap', 'tree_shap', 'random')
-    """
-
-    def letters(text: str) -> str:
-        return "".join(filter(str.isalnum, text.lower()))
-
-    for key, printed in NAMES.items():
-        if letters(name) in (letters(key), letters(printed)):
-            return key
-    raise InputError(f"There is no method {name!r}; choose among {', '.join(NAMES)}.")
 
 
 def _needs_fit(method: Any) -> bool:
