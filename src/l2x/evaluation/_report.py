@@ -212,16 +212,51 @@ def report(
     >>> data = synthetic("xor", 300, seed=0)
     >>> quick = TrainingPlan.quick().with_steps(value=20, selector=20)
     >>> brief = report(RandomK(), data.model, data.X[:200], data.X[200:], k=2, training=quick, brief=True)
-    >>> brief.finding
-    'untested'
+    >>> brief.finding, brief["information"]["available"].value > 0
+    ('untested', True)
     """
     seed, reference, black_box = checked_seed(seed), reference or Reference(), as_black_box(model)
     subject = subject_of(explainers, X_test, k, name, model=model, keep=keep)
     _check_shapes(subject.explanation.scores.shape, reference, evaluator)
-    evidence = _evidence(
-        subject, black_box, (X_train, X_test), reference, evaluator, training=training, seed=seed
+    view = fitted_view(subject.explanation.view, X_test)
+    X_test = view.check(X_test)
+    started = time.perf_counter()
+    predictions = query(black_box, view, X_test)
+    query_seconds = time.perf_counter() - started
+    _check_outputs(subject, black_box, predictions, evaluator)
+    training = training or recipes_of(view).ours.plan
+    if evaluator is None:
+        k, own_seed = subject.explanation.k, seed + EVALUATOR_SEED
+        evaluator = fit_evaluator(black_box, X_train, k, features=view, training=training, seed=own_seed)
+    evidence = Evidence(
+        subject=subject,
+        black_box=black_box,
+        view=view,
+        X_train=X_train,
+        X_test=X_test,
+        predictions=predictions,
+        evaluator=evaluator,
+        training=training,
+        seed=seed,
+        query_seconds=query_seconds,
+        reference=reference,
     )
-    return _report(evidence, brief=brief)
+    parts, verdict = measured_parts(evidence, brief=brief)
+    fidelity, sentence = fidelity_finding(evidence)
+    sizes = subject.explanation.sizes
+    return Report(
+        name=subject.name,
+        task=str(black_box.task),
+        rows=len(predictions),
+        features=view.d,
+        k=subject.explanation.k,
+        mean_size=None if sizes is None else float(sizes.mean()),
+        finding=verdict.finding,
+        fidelity=fidelity,
+        verdict=f"{verdict.sentence} {sentence}",
+        parts=parts,
+        curve=information_curve(evidence),
+    )
 
 
 def _check_shapes(shape: tuple[int, ...], reference: Reference, evaluator: FittedSurrogate | None) -> None:
@@ -234,43 +269,6 @@ def _check_shapes(shape: tuple[int, ...], reference: Reference, evaluator: Fitte
             f"The evaluator has {evaluator.view.d} features, the explanation has {shape[1]}; fit it with "
             "fit_evaluator(..., features=explainer.features_)."
         )
-
-
-def _evidence(
-    subject: Subject,
-    black_box: BlackBox,
-    rows: tuple[Any, Any],
-    reference: Reference,
-    evaluator: FittedSurrogate | None,
-    *,
-    training: TrainingPlan | None,
-    seed: int,
-) -> Evidence:
-    """Query the model for the test rows, and fit an evaluator if none was passed."""
-    X_train, X_test = rows
-    view = fitted_view(subject.explanation.view, X_test)
-    X_test = view.check(X_test)
-    started = time.perf_counter()
-    predictions = query(black_box, view, X_test)
-    seconds = time.perf_counter() - started
-    _check_outputs(subject, black_box, predictions, evaluator)
-    plan = training or recipes_of(view).ours.plan
-    if evaluator is None:
-        k, own_seed = subject.explanation.k, seed + EVALUATOR_SEED
-        evaluator = fit_evaluator(black_box, X_train, k, features=view, training=plan, seed=own_seed)
-    return Evidence(
-        subject=subject,
-        black_box=black_box,
-        view=view,
-        X_train=X_train,
-        X_test=X_test,
-        predictions=predictions,
-        evaluator=evaluator,
-        training=plan,
-        seed=seed,
-        query_seconds=seconds,
-        reference=reference,
-    )
 
 
 def _check_outputs(
@@ -289,22 +287,3 @@ def _check_outputs(
             raise InputError(
                 "The evaluator was fitted to another kind of model; use fit_evaluator on this one."
             )
-
-
-def _report(evidence: Evidence, *, brief: bool) -> Report:
-    parts, verdict = measured_parts(evidence, brief=brief)
-    fidelity, sentence = fidelity_finding(evidence)
-    sizes = evidence.explanation.sizes
-    return Report(
-        name=evidence.subject.name,
-        task=str(evidence.black_box.task),
-        rows=len(evidence.predictions),
-        features=evidence.view.d,
-        k=evidence.explanation.k,
-        mean_size=None if sizes is None else float(sizes.mean()),
-        finding=verdict.finding,
-        fidelity=fidelity,
-        verdict=f"{verdict.sentence} {sentence}",
-        parts=parts,
-        curve=information_curve(evidence),
-    )
