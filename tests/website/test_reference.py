@@ -17,10 +17,17 @@ reference = pytest.importorskip("website.reference")
 SHOWN_BY = {
     "l2x.baselines.Oracle": "oracle",
     "l2x.datasets.LabelledData": "small_digits",
+    "l2x.datasets.SyntheticData": "synthetic",
+    "l2x.datasets.SyntheticModel": "synthetic",
     "l2x.evaluation.Comparison": "compare",
+    "l2x.evaluation.Entry": "report",
+    "l2x.evaluation.ExplainedRows": "leakage_test",
     "l2x.evaluation.FittedSurrogate": "fit_evaluator",
+    "l2x.evaluation.Information": "information",
     "l2x.evaluation.Leakage": "leakage_test",
+    "l2x.evaluation.Part": "report",
     "l2x.evaluation.Report": "report",
+    "l2x.evaluation.SizeChoice": "choose_k",
     "l2x.learning.objectives.Objective": "Surrogate",
 }
 SHOWN_BY |= {

@@ -84,12 +84,6 @@ class SyntheticModel:
         The switch feature is drawn around plus and minus this number.
     sign : int
         -1 if the formulas are the log-odds of class 0, otherwise 1.
-
-    Examples
-    --------
-    >>> data = synthetic("xor", 3, seed=0)
-    >>> data.model(data.X).shape
-    (3, 2)
     """
 
     d: int
@@ -157,12 +151,6 @@ class SyntheticData:
         The true P(y|x).
     k : int
         The number of truly relevant features, on average.
-
-    Examples
-    --------
-    >>> data = synthetic("switch", 4, seed=0)
-    >>> data.X.shape, data.truth.shape, data.k
-    ((4, 10), (4, 10), 5)
     """
 
     X: Array
@@ -196,6 +184,8 @@ def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0
     >>> data = synthetic("switch", 100, seed=1)
     >>> data.X.shape, data.k, data.truth.sum(axis=1).tolist() == [5] * 100
     ((100, 10), 5, True)
+    >>> data.model(data.X).shape
+    (100, 2)
     """
     _check(name, SETS, variant)
     return _model(name, variant).draw(n, seed=seed)

@@ -7,8 +7,9 @@ the whole input, each compared with `log_uninformed`, which knows only the mean 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,6 @@ class Information:
         H(Y) - E[-log2 q(Y | X_S)], a lower bound of I(X_S; Y), section 3.1; below zero if q is poor.
     available : float
         I(X; Y) = H(Y) - E[H(P_m(.|X))], the information in the whole input.
-
-    Examples
-    --------
-    >>> Information(captured=0.3, available=0.6).share
-    0.5
     """
 
     captured: float
@@ -132,11 +128,6 @@ class SizeChoice:
         The values of k that were measured.
     shares : list of float
         Their shares; 1 is the most that any number of features reaches with this evaluator.
-
-    Examples
-    --------
-    >>> SizeChoice(k=2, keep=0.95, sizes=[1, 2, 3], shares=[0.7, 0.96, 1.0]).k
-    2
     """
 
     k: int
@@ -190,22 +181,21 @@ def choose_k(
     >>> choose_k(GlobalTopK(exact).fit(data.X, k=4), data.X, evaluator=exact).k
     4
     """
-    return _chosen(_gain(explainer, X, evaluator, predictions), checked_share(keep))
-
-
-class Gain:
-    """Information in the k best features, in nats, mean over rows; each k is measured once."""
-
-    def __init__(self, evaluator: Conditional, X: Any, ranking: Explanation, predictions: Array) -> None:
-        self.evaluator, self.X, self.ranking, self.predictions = evaluator, X, ranking, predictions
-        self.measured: dict[int, float] = {}
-        self.nothing = float(evaluator.log_q(X, np.zeros_like(ranking.mask), predictions).mean())
-
-    def __call__(self, k: int) -> float:
-        if k not in self.measured:
-            log_q = self.evaluator.log_q(self.X, replace(self.ranking, k=k).mask, self.predictions)
-            self.measured[k] = float(log_q.mean()) - self.nothing
-        return self.measured[k]
+    gain, sizes = _gain(explainer, X, evaluator, predictions)
+    keep, most = checked_share(keep), max(map(gain, sizes))
+    if most < NO_GAIN:
+        warnings.warn(
+            "No number of features carries information about the prediction: does it vary on these rows?",
+            stacklevel=2,
+        )
+        return SizeChoice(1, keep, sizes, [0.0] * len(sizes))
+    k = next((k for k in sizes if gain(k) >= keep * most), sizes[-1])
+    low = max((size for size in sizes if size < k), default=0)
+    while k - low > 1:  # bisection between two candidates
+        middle = (low + k) // 2
+        sizes.append(middle)
+        low, k = (low, middle) if gain(middle) >= keep * most else (middle, k)
+    return SizeChoice(k, keep, sorted(sizes), [gain(size) / most for size in sorted(sizes)])
 
 
 def candidate_sizes(d: int) -> list[int]:
@@ -215,37 +205,22 @@ def candidate_sizes(d: int) -> list[int]:
     return sorted({round(float(k)) for k in np.geomspace(1, d, FEW_SIZES)})
 
 
-def _gain(explainer: Any, X: Any, evaluator: Conditional | None, predictions: Array | None) -> Gain:
-    if evaluator is None:
-        evaluator = getattr(explainer, "surrogate_", None)
-    if evaluator is None:
+def _gain(
+    explainer: Any, X: Any, evaluator: Conditional | None, predictions: Array | None
+) -> tuple[Callable[[int], float], list[int]]:
+    """Return k -> the information in the k best features, in nats, mean over rows; and candidates for k."""
+    known = getattr(explainer, "surrogate_", None) if evaluator is None else evaluator
+    if known is None:
         kind = type(explainer).__name__
         raise InputError(f"A {kind} has no surrogate; pass evaluator=, such as a fit_evaluator.")
-    predictions = evaluator.predictions(X) if predictions is None else np.asarray(predictions)
-    if predictions.ndim != 2 or len(predictions) != len(X):
-        raise InputError(f"predictions has the shape {predictions.shape}; expected ({len(X)}, outputs).")
-    return Gain(evaluator, X, explainer.explain(X, 1), predictions)
+    targets = known.predictions(X) if predictions is None else np.asarray(predictions)
+    if targets.ndim != 2 or len(targets) != len(X):
+        raise InputError(f"predictions has the shape {targets.shape}; expected ({len(X)}, outputs).")
+    ranking = explainer.explain(X, 1)
+    nothing = float(known.log_q(X, np.zeros_like(ranking.mask), targets).mean())
 
+    @cache
+    def gain(k: int) -> float:
+        return float(known.log_q(X, replace(ranking, k=k).mask, targets).mean()) - nothing
 
-def _chosen(gain: Gain, keep: float) -> SizeChoice:
-    sizes = candidate_sizes(gain.ranking.scores.shape[1])
-    most = max(gain(k) for k in sizes)
-    if most < NO_GAIN:
-        warnings.warn(
-            "No number of features carries information about the prediction: does it vary on these rows?",
-            stacklevel=3,
-        )
-        return SizeChoice(1, keep, sizes, [0.0] * len(sizes))
-    k = _smallest(gain, sizes, keep * most)
-    measured = sorted(gain.measured)
-    return SizeChoice(k, keep, measured, [gain(size) / most for size in measured])
-
-
-def _smallest(gain: Gain, sizes: Sequence[int], enough: float) -> int:
-    """Return the smallest k with enough gain, by bisection between two sizes of the grid."""
-    k = next((k for k in sizes if gain(k) >= enough), sizes[-1])
-    low = max((size for size in sizes if size < k), default=0)
-    while k - low > 1:
-        middle = (low + k) // 2
-        low, k = (low, middle) if gain(middle) >= enough else (middle, k)
-    return k
+    return gain, candidate_sizes(ranking.scores.shape[1])

@@ -56,11 +56,6 @@ class Entry:
         How to read it.
     digits : int
         Number of digits after the point.
-
-    Examples
-    --------
-    >>> Entry("share", "share", Estimate(0.5, 0.4, 0.6), digits=1).text
-    '0.5 [0.4, 0.6]'
     """
 
     key: str
@@ -89,11 +84,6 @@ class Part:
         What is measured, in a sentence or two.
     remark : str
         A note on these numbers, such as why there are none.
-
-    Examples
-    --------
-    >>> Part("cost", "Cost", [Entry("rows", "rows", Estimate(9.0))])["rows"].value
-    9.0
     """
 
     key: str
