@@ -52,12 +52,6 @@ class ExplainedRows:
         Their selected features.
     predictions : array, (n, outputs)
         The model's predictions for them.
-
-    Examples
-    --------
-    >>> rows = ExplainedRows(np.zeros((2, 3)), np.eye(2, 3, dtype=bool), np.full((2, 2), 0.5))
-    >>> len(rows.mask)
-    2
     """
 
     X: Any
@@ -115,6 +109,11 @@ def leakage_test(
     Leakage
         Divergence and gain for each test row.
 
+    Raises
+    ------
+    InputError
+        If the evaluator is not a network.
+
     Examples
     --------
     >>> import l2x
@@ -124,48 +123,27 @@ def leakage_test(
     >>> leakage_test(evaluator, *rows, training=plan).gain.shape
     (100,)
     """
-    outputs = _probe_outputs(evaluator, train, test, training, seed)
-    mask_only = mask_only_outputs(train.mask, train.predictions, test.mask, evaluator.likelihood)
-    return _compared(evaluator.likelihood, test.predictions, outputs, mask_only)
+    network, view, likelihood = evaluator.surrogate, evaluator.view, evaluator.likelihood
+    if not isinstance(network, NetworkSurrogate):
+        raise InputError("The probes start from a network; fit the evaluator with fit_evaluator.")
+    rows = Rows(view, None, view.encode(view.check(train.X)), likelihood.targets(train.predictions))
+    selected, target = torch.from_numpy(train.mask).float(), likelihood.targets(test.predictions)
 
-
-def _compared(
-    likelihood: Likelihood, predictions: Array, outputs: tuple[Tensor, Tensor, Tensor], mask_only: Tensor
-) -> Leakage:
-    """Compare the outputs of g1, g0 and a second g0; the regression on the mask replaces a worse g1."""
-    g1, g0, control = outputs
-    target = likelihood.targets(predictions)
+    def probe(*, shuffled: bool, seed: int) -> Tensor:
+        fitted = fit_probe(network, rows, selected, Run.begin(training, seed), shuffled=shuffled)
+        return torch.from_numpy(FittedSurrogate(view, fitted).outputs(test.X, test.mask))
 
     def log_likelihood(outputs: Tensor) -> Array:
         return likelihood.log_likelihood(outputs, target).numpy()
 
+    g1, g0 = probe(shuffled=False, seed=seed), probe(shuffled=True, seed=seed)
+    control = probe(shuffled=True, seed=seed + 1)
+    mask_only = mask_only_outputs(train.mask, train.predictions, test.mask, likelihood)
     if log_likelihood(mask_only).mean() > log_likelihood(g1).mean():
         g1 = mask_only
     log_g0 = log_likelihood(g0)
     gain, noise = log_likelihood(g1) - log_g0, log_likelihood(control) - log_g0
     return Leakage(likelihood.divergence(g1, g0).numpy(), gain, noise, g1.numpy(), mask_only.numpy())
-
-
-def _probe_outputs(
-    evaluator: FittedSurrogate, train: ExplainedRows, test: ExplainedRows, training: TrainingPlan, seed: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Fit g1, g0 and a second g0, and return their outputs for the test rows."""
-    network = evaluator.surrogate
-    if not isinstance(network, NetworkSurrogate):
-        raise InputError("The probes start from a network; fit the evaluator with fit_evaluator.")
-    view = evaluator.view
-    rows = Rows(view, None, view.encode(view.check(train.X)), network.likelihood.targets(train.predictions))
-    selected = torch.from_numpy(train.mask).float()
-
-    def outputs(*, shuffled: bool, seed: int) -> Tensor:
-        probe = fit_probe(network, rows, selected, Run.begin(training, seed), shuffled=shuffled)
-        return torch.from_numpy(FittedSurrogate(view, probe).outputs(test.X, test.mask))
-
-    return (
-        outputs(shuffled=False, seed=seed),
-        outputs(shuffled=True, seed=seed),
-        outputs(shuffled=True, seed=seed + 1),
-    )
 
 
 def mask_only_accuracy(
