@@ -35,6 +35,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
+from scipy.special import expit
 
 from l2x._base.arrays import Array
 from l2x.errors import InputError
@@ -95,7 +96,7 @@ class SyntheticModel:
 
     def __call__(self, X: Array) -> Array:
         """Return P(y|x), (n, 2)."""
-        p = sigmoid(self.sign * self.logit(np.asarray(X, dtype=np.float64)))
+        p = expit(self.sign * self.logit(np.asarray(X, dtype=np.float64)))
         return np.stack([1 - p, p], axis=1)
 
     def logit(self, X: Array) -> Array:
@@ -281,9 +282,3 @@ def additive(x: Array, *, sine: float, variant: Variant) -> Array:
     if variant == "paper":
         return np.asarray(-sine * np.sin(2 * x[:, 0]) + 2 * np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]))
     return np.asarray(-sine * np.sin(0.2 * x[:, 0]) + np.abs(x[:, 1]) + x[:, 2] + np.exp(-x[:, 3]) - 2.4)
-
-
-def sigmoid(z: Array) -> Array:
-    """Return 1 / (1 + exp(-z))."""
-    small = np.exp(-np.abs(z))  # exp of a negative number cannot overflow
-    return np.asarray(np.where(z >= 0, 1, small) / (1 + small))

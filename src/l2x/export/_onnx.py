@@ -12,8 +12,6 @@ import hashlib
 import io
 import json
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +167,11 @@ def _traced(explainer: Explainer, inputs: GraphInputs, feed: Feed) -> ModelProto
         tensors.append(torch.full((rows, outputs), 0.5, dtype=torch.float64))
     content: Any = io.BytesIO()  # torch's annotation allows only paths
     # With gradients enabled, networks that split large batches into chunks process them as one.
-    with torch.enable_grad(), _without_deprecation():
+    with torch.enable_grad(), warnings.catch_warnings():
+        # torch warns that its TorchScript exporter is deprecated: once with the caller's module, and once in
+        # functions that the exporter calls.
+        warnings.filterwarnings("ignore", "You are using the legacy TorchScript-based", DeprecationWarning)
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.onnx\.")
         torch.onnx.export(
             Scoring(explainer, inputs).eval(),
             tuple(tensors),
@@ -182,16 +184,6 @@ def _traced(explainer: Explainer, inputs: GraphInputs, feed: Feed) -> ModelProto
         )
     traced: ModelProto = onnx.load_from_string(content.getvalue())
     return traced
-
-
-@contextmanager
-def _without_deprecation() -> Iterator[None]:
-    """Silence torch's warning that its TorchScript exporter is deprecated, and no other warning."""
-    with warnings.catch_warnings():
-        # It is raised once with the caller's module, and once by functions that the exporter calls.
-        warnings.filterwarnings("ignore", "You are using the legacy TorchScript-based", DeprecationWarning)
-        warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.onnx\.")
-        yield
 
 
 def _add_category_codes(onnx: Any, graph: Any, inputs: GraphInputs) -> None:

@@ -7,7 +7,6 @@ A graph is traced once and must hold for all texts: the networks here compute pa
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
@@ -60,8 +59,10 @@ class Scoring(nn.Module):
         return only_selectable(self.selector(x, *prediction_input), self.view.selectable(x), never=-torch.inf)
 
 
-class GraphInputs(nn.Module, ABC):
+class GraphInputs(nn.Module):
     """The first part of a graph: raw inputs, tensors in the order of `names`, -> x, the selector's input.
+
+    Any view can be exported in this way: the only input is `encoded`, the tensor that `View.encode` returns.
 
     Attributes
     ----------
@@ -71,25 +72,27 @@ class GraphInputs(nn.Module, ABC):
         For each column of the input "categories", the code of each category.
     """
 
-    names: Sequence[str]
+    names: Sequence[str] = ("encoded",)
     codes: Sequence[Mapping[str, float]] = ()
 
     def __init__(self, view: Any) -> None:
         super().__init__()
         self.view = view
 
-    @abstractmethod
     def forward(self, *raw: Tensor) -> Tensor:
         """Return x as `View.encode` would."""
+        return raw[0]
 
-    @abstractmethod
     def read(self, X: Any) -> tuple[Feed, Tensor]:
         """Return checked inputs as onnxruntime is fed with them, and as `View.encode` encodes them."""
+        x = self.view.encode(X)
+        return {"encoded": x.numpy()}, x
 
     @property
-    @abstractmethod
     def description(self) -> dict[str, Any]:
         """Return what each input holds, as JSON, for the metadata of the graph."""
+        _, x = self.sample(1, np.random.default_rng(0))
+        return {"encoded": list(x.shape[1:])}
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Feed, Tensor]:
         """Return n rows of `View.sample`, as `read` does."""
@@ -100,31 +103,10 @@ class GraphInputs(nn.Module, ABC):
         return tuple(torch.from_numpy(feed[name]) for name in self.names)
 
 
-class EncodedInputs(GraphInputs):
-    """`encoded`: the tensor that `View.encode` returns. Any view can be exported in this way."""
-
-    names = ("encoded",)
-
-    def forward(self, *raw: Tensor) -> Tensor:
-        """Return the input as it is."""
-        return raw[0]
-
-    def read(self, X: Any) -> tuple[Feed, Tensor]:
-        """Return the encoded inputs, twice; see `GraphInputs.read`."""
-        x = self.view.encode(X)
-        return {"encoded": x.numpy()}, x
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """Return the shape of one encoded input."""
-        _, x = self.sample(1, np.random.default_rng(0))
-        return {"encoded": list(x.shape[1:])}
-
-
 @singledispatch
 def graph_inputs(view: View) -> GraphInputs:
     """Return the graph's inputs for a fitted view; `graph_inputs.register` adds other kinds of views."""
-    return EncodedInputs(view)
+    return GraphInputs(view)
 
 
 @graph_inputs.register(Columns)
@@ -238,7 +220,7 @@ class PixelInputs(GraphInputs):
 
 
 @graph_inputs.register(TextView)
-class IdInputs(EncodedInputs):
+class IdInputs(GraphInputs):
     """`ids` (n, words) or (n, sentences, words) in the vocabulary; 0 is padding."""
 
     names = ("ids",)
