@@ -70,12 +70,12 @@ class GradientMethod(Method):
             for rows in batches(len(X), view.rows_at_once):
                 x = module_input(view, view.take(X, rows), first_row=rows.start).to(device)
                 x = network.embed(x) if isinstance(network, FromEmbeddings) else x
-                parts = attribution(x.requires_grad_())
+                parts = attribution(x.requires_grad_(), target=selected_class(network, x))
                 scores[rows] = view.units(parts.detach()).cpu().numpy()
         return scores
 
     def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
-        """Return a function from inputs to attributions of the same shape, which `View.units` sums."""
+        """Return a function from inputs and captum's `target` to attributions, which `View.units` sums."""
         raise NotImplementedError
 
 
@@ -94,7 +94,7 @@ class Saliency(GradientMethod):
     magnitude: bool = field(default=True, init=False)
 
     def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
-        return captum.Saliency(selected_output(module)).attribute
+        return captum.Saliency(module).attribute
 
 
 class Taylor(GradientMethod):
@@ -109,7 +109,7 @@ class Taylor(GradientMethod):
     name = "Taylor"
 
     def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
-        return captum.InputXGradient(selected_output(module)).attribute
+        return captum.InputXGradient(module).attribute
 
 
 @dataclass(eq=False, repr=False)
@@ -144,8 +144,8 @@ class DeepLift(GradientMethod):
     def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
         method = captum.DeepLift(module)
 
-        def attribute(x: Tensor) -> Any:
-            baseline, target = self._baseline(x), selected_class(module, x)
+        def attribute(x: Tensor, target: Tensor | None) -> Any:
+            baseline = self._baseline(x)
             with warnings.catch_warnings():
                 # captum announces the hooks at every call.
                 warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
@@ -189,12 +189,11 @@ class LRP(GradientMethod):
     modifies_module = True
 
     def _attribution(self, captum: ModuleType, module: nn.Module) -> Any:
-        module = nn.Sequential(module)  # captum needs a module with children
-        method = captum.LRP(module)
+        method = captum.LRP(nn.Sequential(module))  # captum needs a module with children
 
-        def attribute(x: Tensor) -> Any:
+        def attribute(x: Tensor, target: Tensor | None) -> Any:
             try:
-                return method.attribute(x, target=selected_class(module, x))
+                return method.attribute(x, target=target)
             except TypeError as error:
                 raise InputError(f"LRP has no rule for a layer of this module: {error}") from error
 
@@ -240,16 +239,6 @@ def module_input(view: View, X: Any, *, first_row: int = 0) -> Tensor:
     if isinstance(raw, Tensor):
         return raw.float()
     return as_tensor(raw if isinstance(raw, np.ndarray) else nw.from_native(raw).to_numpy())
-
-
-def selected_output(module: nn.Module) -> Any:
-    """Return a function that maps x to its largest output, (n,): that of the predicted class, in one pass."""
-
-    def largest(x: Tensor) -> Tensor:
-        output: Tensor = module(x)
-        return output if output.ndim == 1 else output.max(dim=1).values
-
-    return largest
 
 
 def selected_class(module: nn.Module, x: Tensor) -> Tensor | None:
