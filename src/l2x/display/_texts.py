@@ -36,17 +36,6 @@ class Piece:
     about: str = ""
 
 
-@dataclass(frozen=True)
-class _Mark:
-    """Adjacent selected features: the last one, their span of characters, best rank, names and scores."""
-
-    last: int
-    start: int
-    end: int
-    rank: int
-    about: str
-
-
 def pieces(explanation: Explanation, row: int, *, context: int | None = None) -> list[Piece]:
     """Cut the text of a row into selected pieces and the text around them.
 
@@ -54,13 +43,30 @@ def pieces(explanation: Explanation, row: int, *, context: int | None = None) ->
     further than this from every selected piece; None keeps the whole text.
     """
     one = explanation[row]
-    text = with_texts(one)[1][0]
+    view, texts = with_texts(one)
+    text, spans = texts[0], texts.tokens.spans[0].tolist()
+    ranks = {feature: rank for rank, feature in enumerate(one.indices[0][one.selected[0]].tolist())}
+    runs: list[list[int]] = []
+    for feature in sorted(ranks):
+        start, _ = spans[feature]
+        if feature - 1 in ranks and _JOINT.fullmatch(text, spans[feature - 1][1], start):
+            runs[-1].append(feature)
+        else:
+            runs.append([feature])
+
+    def about(feature: int) -> str:
+        start, end = spans[feature]
+        name = f" {shown_text(text[start:end])}" if view.unit == "word" else ""
+        return f"{ranks[feature] + 1}.{name} (score {one.scores[0, feature]:.3g})"
+
     parts: list[Piece] = []
     end = 0
-    for mark in _marks(one):
-        parts.append(_around(text[end : mark.start], context, after=bool(parts), before=True))
-        parts.append(Piece(shown_text(text[mark.start : mark.end]), mark.rank, mark.about))
-        end = mark.end
+    for run in runs:
+        start, stop = spans[run[0]][0], spans[run[-1]][1]
+        parts.append(_around(text[end:start], context, after=bool(parts), before=True))
+        rank = min(ranks[feature] for feature in run)
+        parts.append(Piece(shown_text(text[start:stop]), rank, ", ".join(map(about, run))))
+        end = stop
     parts.append(_around(text[end:], context, after=bool(parts), before=False))
     return [piece for piece in parts if piece.text]
 
@@ -71,23 +77,6 @@ def with_texts(explanation: Explanation) -> tuple[TextView, Texts]:
     if not isinstance(view, TextView) or explanation.inputs is None:
         raise InputError("This explanation holds no texts: fit with features=l2x.Words() or l2x.Sentences().")
     return view, view.check(explanation.inputs)
-
-
-def _marks(one: Explanation) -> list[_Mark]:
-    """Return what is selected in a single text, in reading order, with adjacent features joined."""
-    view, texts = with_texts(one)
-    text, spans = texts[0], texts.tokens.spans[0]
-    selected = one.indices[0][one.selected[0]].tolist()
-    marks: list[_Mark] = []
-    for feature, rank in sorted((feature, rank) for rank, feature in enumerate(selected)):
-        start, end = spans[feature].tolist()
-        name = f" {shown_text(text[start:end])}" if view.unit == "word" else ""
-        about = f"{rank + 1}.{name} (score {one.scores[0, feature]:.3g})"
-        if marks and marks[-1].last + 1 == feature and _JOINT.fullmatch(text, marks[-1].end, start):
-            before = marks.pop()
-            start, rank, about = before.start, min(before.rank, rank), f"{before.about}, {about}"
-        marks.append(_Mark(feature, start, end, rank, about))
-    return marks
 
 
 def _around(text: str, context: int | None, *, after: bool, before: bool) -> Piece:
