@@ -96,7 +96,10 @@ def plot_frequencies(explanation: Explanation) -> Figure:
     shown = order[: min(MOST, max(1, int((share > 0).sum())))]
     chance = float(explanation.mask.mean()) if n else explanation.k / d
     hidden = share[order[len(shown) :]]
-    rest = f"; {count(len(hidden), 'more feature')}, each in {_at_most(hidden)}" if len(hidden) else ""
+    rest = ""
+    if len(hidden):
+        most = f"at most {percent(hidden.max())} of the rows" if hidden.any() else "no row"
+        rest = f"; {count(len(hidden), 'more feature')}, each in {most}"
     return plot_bars(
         [label(explanation.feature_names[i]) for i in shown],
         share[shown].tolist(),
@@ -106,11 +109,6 @@ def plot_frequencies(explanation: Explanation) -> Figure:
         title=f"How often each feature is selected ({size_text(explanation)})",
         remark=f"Share of {count(n, 'row')}{rest}. Dotted: a random selection ({percent(chance)}).",
     )
-
-
-def _at_most(shares: Array) -> str:
-    most = float(shares.max())
-    return "no row" if most == 0 else f"at most {percent(most)} of the rows"
 
 
 def plot_scores(explanation: Explanation, *, unit: str = "feature", of: str = "row") -> Figure:
@@ -168,7 +166,11 @@ def plot_summary(explanation: Explanation, path: str | Path | None = None) -> Fi
         axes.axvline(0, **DOTTED)
         label_rows(axes, [label(explanation.feature_names[i]) for i in order])
         axes.set_xlabel("score minus the threshold of selection", color=MUTED)
-        note(figure, _summary_note(len(drawn), n, with_values=explanation.inputs is not None))
+        rows = f"{len(drawn):,} of {n:,} rows" if len(drawn) < n else count(n, "row")
+        remark = f"One dot for each of {rows}. Right: share of all rows in which the feature is selected."
+        if explanation.inputs is not None:
+            remark += " Dark dots: low values; bright: high; grey: categories and missing values."
+        note(figure, remark)
     return saved(figure, path)
 
 
@@ -181,14 +183,6 @@ def above_selection(explanation: Explanation) -> Array:
     above = above_rest(explanation.scores, explanation.mask)
     gap = np.where(explanation.mask, above, np.inf).min(axis=1, keepdims=True)
     return np.asarray(above - gap / 2)
-
-
-def _summary_note(drawn: int, n: int, *, with_values: bool) -> str:
-    rows = f"{drawn:,} of {n:,} rows" if drawn < n else count(n, "row")
-    values = (
-        " Dark dots: low values; bright: high; grey: categories and missing values." if with_values else ""
-    )
-    return f"One dot for each of {rows}. Right: share of all rows in which the feature is selected.{values}"
 
 
 def _value_ranks(explanation: Explanation) -> Array:

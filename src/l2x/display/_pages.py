@@ -39,7 +39,6 @@ from l2x.evaluation import Entry, Part, Report
 from l2x.learning import Estimate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -195,7 +194,14 @@ def report_page(report: Report) -> str:
 
 def report_table(report: Report) -> str:
     """Return the report as an HTML fragment for notebooks: the verdict, and every number with its meaning."""
-    rows = [row for part in report.parts for row in (_title_row(part), *map(_entry_row, part.entries))]
+    title = f"{_CELL};font-weight:600;padding-top:7px"
+    looks = ("white-space:nowrap", "font-variant-numeric:tabular-nums;white-space:nowrap", "opacity:.65")
+    rows = []
+    for part in report.parts:
+        rows.append(f'<td colspan="3" style="{title}">{escape(part.title)}</td>')
+        for entry in part.entries:
+            cells = zip(looks, _entry_texts(entry), strict=True)
+            rows.append("".join(f'<td style="{_CELL};{look}">{escape(text)}</td>' for look, text in cells))
     verdict = f"border-left:4px solid {TONES[report.tone]};padding:4px 10px;margin:4px 0 8px;max-width:52em"
     return (
         f'<div class="l2x-report"><div style="font-weight:600">Report card: {escape(report.name)}</div>'
@@ -207,25 +213,13 @@ def _setting(report: Report) -> str:
     return f"{report.selected}, {report.rows:,} rows, {report.task}; 95 % bootstrap intervals"
 
 
-def _title_row(part: Part) -> str:
-    return f'<td colspan="3" style="{_CELL};font-weight:600;padding-top:7px">{escape(part.title)}</td>'
-
-
-def _entry_row(entry: Entry) -> str:
-    texts = (_entry_label(entry), entry.text, entry.meaning)
-    looks = ("white-space:nowrap", "font-variant-numeric:tabular-nums;white-space:nowrap", "opacity:.65")
-    return "".join(
-        f'<td style="{_CELL};{look}">{escape(text)}</td>' for text, look in zip(texts, looks, strict=True)
-    )
-
-
-def _entry_label(entry: Entry) -> str:
-    return entry.label.replace("  ", "· ")
+def _entry_texts(entry: Entry) -> tuple[str, str, str]:
+    return entry.label.replace("  ", "· "), entry.text, entry.meaning
 
 
 def _section(part: Part) -> Section:
     width = 3 if any(entry.meaning for entry in part.entries) else 2
-    rows = [[_entry_label(entry), entry.text, entry.meaning][:width] for entry in part.entries]
+    rows = [_entry_texts(entry)[:width] for entry in part.entries]
     columns = ["measure", "value and interval", "meaning"][:width]
     text = [text for text in (part.about, part.remark) if text]
     return Section(part.title, text, table=(columns, rows) if rows else None)
@@ -246,21 +240,24 @@ def _percent(estimate: Estimate, at_least: float) -> str:
 
 def plot_report(report: Report, path: str | Path | None = None) -> Figure:
     """Draw the agreement with the model's prediction (left) and the information over k (right)."""
+    names, estimates, colours = zip(*_agreement_lines(report), strict=True)
+    sizes = [k for k, _ in report.curve]
+    low, value, high = ([getattr(e, end) for _, e in report.curve] for end in ("low", "value", "high"))
     with style():
         figure, (left, right) = new_figure(3.4, columns=2, title=f"Report card: {report.name}")
-        _plot_agreement(left, report)
-        _plot_curve(right, report)
+        draw_estimates(left, estimates, colours)
+        label_rows(left, names)
+        measure = "agreement with the prediction" if report.task == "classification" else "R²"
+        left.set_xlabel(measure, loc="left")
+        right.fill_between(sizes, low, high, color=ACCENT, alpha=0.2, linewidth=0)
+        draw_curve(right, sizes, value, limit=report["information"]["available"].value)
+        right.axvline(report.k, color=SECOND, linewidth=1)
+        right.annotate(f"k = {report.k}", (report.k, 0.02), (4, 2), xycoords=("data", "axes fraction"),
+                       textcoords="offset points", color=SECOND)  # fmt: skip
+        right.set_title("information in k features, bits")
         leakage = FINDINGS.get(report.finding, report.finding)
         note(figure, f"Bars: 95 % intervals; dotted: all available information. Leakage test: {leakage}.")
     return saved(figure, path)
-
-
-def _plot_agreement(axes: Axes, report: Report) -> None:
-    names, estimates, colours = zip(*_agreement_lines(report), strict=True)
-    draw_estimates(axes, estimates, colours)
-    label_rows(axes, names)
-    measure = "agreement with the prediction" if report.task == "classification" else "R²"
-    axes.set_xlabel(measure, loc="left")
 
 
 def _agreement_lines(report: Report) -> list[tuple[str, Estimate, str]]:
@@ -280,14 +277,3 @@ def _agreement_lines(report: Report) -> list[tuple[str, Estimate, str]]:
     return [
         (name, measured[part, key], colour) for name, part, key, colour in lines if (part, key) in measured
     ]
-
-
-def _plot_curve(axes: Axes, report: Report) -> None:
-    sizes = [k for k, _ in report.curve]
-    low, value, high = ([getattr(e, end) for _, e in report.curve] for end in ("low", "value", "high"))
-    axes.fill_between(sizes, low, high, color=ACCENT, alpha=0.2, linewidth=0)
-    draw_curve(axes, sizes, value, limit=report["information"]["available"].value)
-    axes.axvline(report.k, color=SECOND, linewidth=1)
-    axes.annotate(f"k = {report.k}", (report.k, 0.02), (4, 2), xycoords=("data", "axes fraction"),
-                  textcoords="offset points", color=SECOND)  # fmt: skip
-    axes.set_title("information in k features, bits")
