@@ -11,15 +11,8 @@ from toy_models import one_column
 
 import l2x
 from l2x.errors import InputError
-from l2x.evaluation import (
-    ExplainedRows,
-    FittedSurrogate,
-    Leakage,
-    fit_evaluator,
-    leakage_test,
-    mask_only_accuracy,
-)
-from l2x.evaluation._leakage import mask_only_outputs
+from l2x.evaluation import FittedSurrogate, fit_evaluator, mask_only_accuracy
+from l2x.evaluation._leakage import ExplainedRows, Leakage, leakage_test, mask_only_outputs
 from l2x.learning._rows import Categorical, Gaussian
 
 TRAIN, TEST = (np.random.default_rng(seed).normal(size=(2000, 5)) for seed in (2, 3))

@@ -8,7 +8,7 @@ from l2x.evaluation._comparison import Comparison, compare
 from l2x.evaluation._evaluator import fit_evaluator, random_model
 from l2x.evaluation._evidence import Reference
 from l2x.evaluation._information import Information, SizeChoice, choose_k, information
-from l2x.evaluation._leakage import ExplainedRows, Leakage, leakage_test, mask_only_accuracy
+from l2x.evaluation._leakage import mask_only_accuracy
 from l2x.evaluation._metrics import (
     collapse,
     exact_sets,
@@ -30,10 +30,8 @@ __all__ = [
     "ConditionalModel",
     "Entry",
     "Estimate",
-    "ExplainedRows",
     "FittedSurrogate",
     "Information",
-    "Leakage",
     "Part",
     "Reference",
     "Report",
@@ -46,7 +44,6 @@ __all__ = [
     "fit_evaluator",
     "information",
     "jaccard",
-    "leakage_test",
     "mask_only_accuracy",
     "median_rank",
     "posthoc_accuracy",

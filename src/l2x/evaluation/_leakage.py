@@ -42,45 +42,24 @@ SMALLEST = 1e-4
 
 @dataclass(frozen=True)
 class ExplainedRows:
-    """Rows with their selected features and the model's predictions.
-
-    Attributes
-    ----------
-    X : rows
-        n rows, as the view takes them.
-    mask : array of bool, (n, d)
-        Their selected features.
-    predictions : array, (n, outputs)
-        The model's predictions for them.
-    """
+    """Rows with their selected features and the model's predictions."""
 
     X: Any
-    mask: Array
-    predictions: Array
+    mask: Array  # (n, d) booleans
+    predictions: Array  # (n, outputs)
 
 
 @dataclass(frozen=True)
 class Leakage:
-    """What the choice of features adds to their values, for each of n rows, in nats.
+    """What the choice of features adds to their values, for each of n rows, in nats."""
 
-    Attributes
-    ----------
-    divergence : array, (n,)
-        KL(g1 || g0); its mean is the leakage.
-    gain : array, (n,)
-        log g1 - log g0 for the model's prediction. Its mean equals the leakage if both probes are exact. A
-        badly fitted g1 lowers the gain, but raises the divergence.
-    control : array, (n,)
-        Gain of a second g0 over the first: the noise of fitting.
-    outputs, mask_only : array, (n, outputs)
-        Outputs of g1, and of the regression on the mask alone.
-    """
-
-    divergence: Array
+    divergence: Array  # KL(g1 || g0); its mean is the leakage
+    # log g1 - log g0 for the model's prediction. Its mean equals the leakage if both probes are exact. A
+    # badly fitted g1 lowers the gain, but raises the divergence.
     gain: Array
-    control: Array
-    outputs: Array
-    mask_only: Array
+    control: Array  # gain of a second g0 over the first: the noise of fitting
+    outputs: Array  # outputs of g1, (n, outputs)
+    mask_only: Array  # outputs of the regression on the mask alone, (n, outputs)
 
 
 def leakage_test(
@@ -91,38 +70,7 @@ def leakage_test(
     training: TrainingPlan,
     seed: int = 0,
 ) -> Leakage:
-    """Fit probes on the selections of some rows, and return what they find in those of others.
-
-    Parameters
-    ----------
-    evaluator : FittedSurrogate
-        A `fit_evaluator`, from which the probes start.
-    train, test : ExplainedRows
-        Rows to fit the probes on, and rows to measure on.
-    training : TrainingPlan
-        As for the evaluator; the probes train for a quarter of its steps.
-    seed : int
-        Seed of g1 and g0; the second g0 has the next one.
-
-    Returns
-    -------
-    Leakage
-        Divergence and gain for each test row.
-
-    Raises
-    ------
-    InputError
-        If the evaluator is not a network.
-
-    Examples
-    --------
-    >>> import l2x
-    >>> data, plan = l2x.datasets.synthetic("xor", 300, seed=0), TrainingPlan.quick().with_steps(value=8)
-    >>> evaluator = l2x.evaluation.fit_evaluator(data.model, data.X, k=2, training=plan)
-    >>> rows = [ExplainedRows(X, X > 0, data.model(X)) for X in (data.X[:200], data.X[200:])]
-    >>> leakage_test(evaluator, *rows, training=plan).gain.shape
-    (100,)
-    """
+    """Fit probes, which start from the evaluator, on `train`, and measure leakage on `test`."""
     network, view, likelihood = evaluator.surrogate, evaluator.view, evaluator.likelihood
     if not isinstance(network, NetworkSurrogate):
         raise InputError("The probes start from a network; fit the evaluator with fit_evaluator.")
