@@ -14,8 +14,8 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -219,24 +219,18 @@ class DataSet:
     def _is_cached(self) -> bool:
         return all(file.is_in(self.folder) for file in self.files)
 
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def _lock(self) -> AbstractContextManager[object]:
         """Let other processes that fetch the same data set wait; pooch has no lock."""
         from filelock import FileLock
 
-        lock = FileLock(data_folder() / f".{self.name}.lock")
         try:
             data_folder().mkdir(parents=True, exist_ok=True)
-            lock.acquire()
+            return FileLock(data_folder() / f".{self.name}.lock").acquire()
         except OSError as error:
             raise DataError(
                 f"The data set '{self.name}' is not in '{self.folder}' and cannot be written there: "
                 f"{_reason(error)}. Set L2X_DATA to another folder."
             ) from error
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _adopt_local(self, origin: Path, *, progress: bool) -> None:
         with progress_bar(f"reading {self.name}", 1, visible=progress) as advance:
