@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from l2x.learning import (
     masked_predictions,
     removal_test,
 )
-from l2x.model import BlackBox, as_black_box, query
+from l2x.model import as_black_box, query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,101 +164,78 @@ def compare(
     >>> comparison.explanations["l2x"].names[0], comparison.to_frame().loc["l2x", "posthoc_accuracy"] > 0.9
     (['x1'], np.True_)
     """
-    contenders = _labelled(methods)
-    bench = Bench.prepare(model, X, features, k, rows=rows, seed=checked_seed(seed))
-    measured: list[Compared] = []
+    contenders, seed = _labelled(methods), checked_seed(seed)
+    view, train, test = _halves(X, features, rows, seed)
+    black_box, k = as_black_box(model), checked_k(view, k)
+    predictions = query(black_box, view, test)
+    boot, classes = Bootstrap(len(predictions), seed=seed), black_box.task != "regression"
+    options = {"model": model, "features": view, "background": train, "training": training, "seed": seed}
+
+    def measure(guesses: Array) -> Estimate:
+        return agreement(guesses, predictions, boot, classes=classes)
+
+    lines: list[Compared] = []
     explanations: dict[str, Any] = dict.fromkeys(contenders)
     # Methods that need training come last: errors in the others then show before the long wait.
     for label in sorted(contenders, key=lambda label: _needs_fit(contenders[label])):
-        line, explanations[label] = bench.measure(label, contenders[label], evaluator, training)
-        measured.append(line)
-    return Comparison(
-        methods=sorted(measured, key=lambda line: -line.posthoc_accuracy.value),
-        k=bench.k,
-        features=bench.view.d,
-        rows=len(bench.predictions),
-        measure="post-hoc accuracy" if bench.classes else "post-hoc R²",
-        explanations=explanations,
-    )
-
-
-@dataclass(frozen=True)
-class Bench:
-    """The model, the rows and the settings that all methods share."""
-
-    model: Any  # as it was passed: gradient methods need the module itself
-    black_box: BlackBox
-    view: View  # fitted on `train`
-    train: Any
-    test: Any
-    predictions: Array  # (n, outputs), for `test`
-    k: int
-    seed: int
-
-    @classmethod
-    def prepare(cls, model: Any, X: Any, features: View | None, k: int, *, rows: int, seed: int) -> Self:
-        """Split X into halves, fit the view on the first, and query the model for rows of the second."""
-        n = len(X)
-        if n < FEWEST_ROWS:
-            raise InputError(f"X has {n} rows; compare needs at least {FEWEST_ROWS}, half of them to learn.")
-        if rows < 1:
-            raise InputError(f"rows is {rows}; at least one row has to be explained.")
-        black_box, order = as_black_box(model), np.random.default_rng(seed).permutation(n)
-        whole = fitted_view(features, X)  # only to take rows: methods see a view fitted on `train` alone
-        checked = whole.check(X)
-        train, test = whole.take(checked, order[: n // 2]), whole.take(checked, order[n // 2 :][:rows])
-        view = fitted_view(features, train)
-        test = view.check(test)
-        predictions = query(black_box, view, test)
-        return cls(model, black_box, view, train, test, predictions, checked_k(view, k), seed)
-
-    @property
-    def classes(self) -> bool:
-        """Whether the model is a classifier."""
-        return self.black_box.task != "regression"
-
-    def measure(
-        self, label: str, contender: Any, evaluator: FittedSurrogate | None, training: TrainingPlan | None
-    ) -> tuple[Compared, Explanation]:
-        """Fit a method, explain the test rows, and measure the explanations."""
         started = time.perf_counter()
-        method = self._fitted(contender, training)
+        method = _fitted(contenders[label], k, options)
         fitted = time.perf_counter()
-        explanation = method.explain(self.test, self.k)
+        explanation = explanations[label] = method.explain(test, k)
         explained = time.perf_counter()
-        masks = removal_test(explanation.mask, selectable_units(self.view, self.test), seed=self.seed)
-        predict = partial(masked_predictions, self.black_box, self.view, self.test)
-        measured = masks.map(predict).map(self._agreement)
-        by_evaluator = float("nan")
-        if evaluator is not None:
-            by_evaluator = self._agreement(evaluator.predict(self.test, explanation.mask)).value
-        return Compared(
+        masks = removal_test(explanation.mask, selectable_units(view, test), seed=seed)
+        measured = masks.map(partial(masked_predictions, black_box, view, test)).map(measure)
+        line = Compared(
             method=label,
             posthoc_accuracy=measured.selected,
             random=measured.random[0].value,
             removal=measured.removal.value,
-            evaluator=by_evaluator,
+            evaluator=float("nan"),
             fit_seconds=fitted - started,
-            seconds_per_row=(explained - fitted) / len(self.predictions),
-        ), explanation
+            seconds_per_row=(explained - fitted) / len(predictions),
+        )
+        if evaluator is not None:
+            line = replace(line, evaluator=measure(evaluator.predict(test, explanation.mask)).value)
+        lines.append(line)
+    return Comparison(
+        methods=sorted(lines, key=lambda line: -line.posthoc_accuracy.value),
+        k=k,
+        features=view.d,
+        rows=len(predictions),
+        measure="post-hoc accuracy" if classes else "post-hoc R²",
+        explanations=explanations,
+    )
 
-    def _agreement(self, guesses: Array) -> Estimate:
-        bootstrap = Bootstrap(len(self.predictions), seed=self.seed)
-        return agreement(guesses, self.predictions, bootstrap, classes=self.classes)
 
-    def _fitted(self, contender: Any, training: TrainingPlan | None) -> Any:
-        """Return the method, fitted if it needs to be."""
-        if contender == OURS:
-            # A fitted view is fitted once more, on the same rows.
-            contender = Explainer(self.model, self.k, features=self.view, training=training, seed=self.seed)
-        if isinstance(contender, Explainer):
-            contender = attach_model(contender, self.model)
-            return contender if hasattr(contender, "selector_") else contender.fit(self.train)
-        if not isinstance(contender, str):
-            return contender
-        options = {"model": self.model, "features": self.view, "background": self.train, "seed": self.seed}
-        method = make_method(contender, **options, progress=False)
-        return method.fit(self.train) if method.needs_training else method
+def _halves(X: Any, features: View | None, rows: int, seed: int) -> tuple[View, Any, Any]:
+    """Split X into random halves; return a view fitted on the first, the first, and rows of the second."""
+    n = len(X)
+    if n < FEWEST_ROWS:
+        raise InputError(f"X has {n} rows; compare needs at least {FEWEST_ROWS}, half of them to learn.")
+    if rows < 1:
+        raise InputError(f"rows is {rows}; at least one row has to be explained.")
+    order = np.random.default_rng(seed).permutation(n)
+    whole = fitted_view(features, X)  # only to take rows: methods see a view fitted on the first half alone
+    checked = whole.check(X)
+    train, test = whole.take(checked, order[: n // 2]), whole.take(checked, order[n // 2 :][:rows])
+    view = fitted_view(features, train)
+    return view, train, view.check(test)
+
+
+def _fitted(method: Any, k: int, options: dict[str, Any]) -> Any:
+    """Return the method, made with those of the options that it takes, and fitted if it needs to be."""
+    train = options["background"]
+    if method == OURS:
+        # A fitted view is fitted once more, on the same rows.
+        own = {name: options[name] for name in ("features", "training", "seed")}
+        method = Explainer(options["model"], k, **own)
+    if isinstance(method, Explainer):
+        method = attach_model(method, options["model"])
+        return method if hasattr(method, "selector_") else method.fit(train)
+    if isinstance(method, str):
+        method = make_method(method, **options, progress=False)
+        return method.fit(train) if method.needs_training else method
+    return method
 
 
 def _labelled(methods: Iterable[Any]) -> dict[str, Any]:
