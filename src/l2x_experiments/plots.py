@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from l2x.display import ACCENT, GRID, INK, MUTED, SECOND, SOFT, new_figure, new_grid, note, style
+from l2x.display import ACCENT, GRID, INK, MUTED, SECOND, SOFT, new_figure, note, style
 from l2x.evaluation import TOLERANCE
 from l2x_experiments.methods import LABELS
 
@@ -24,7 +24,7 @@ def panels(
     """Make a figure of small panels, two in a row; yield it with the axes, name and content of each panel."""
     with style():
         rows = max(1, (len(content) + 1) // 2)
-        figure, grid = new_grid(rows=rows, columns=2, height=height, title=title)
+        figure, grid = new_figure(height, rows=rows, columns=2, title=title)
         for axes in grid[len(content) :]:
             axes.remove()
         named = [(axes, name, part) for axes, (name, part) in zip(grid, content.items(), strict=False)]

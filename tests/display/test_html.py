@@ -18,8 +18,8 @@ import polars as pl
 import pytest
 
 import l2x
-from l2x.display import KINDS, SHADES, patch_rectangles, plot_explanation, row_html, shade
-from l2x.display._html import TABLE
+from l2x.display import KINDS, patch_rectangles, plot_explanation, row_html, shade
+from l2x.display._html import SHADES, TABLE
 from l2x.display._style import figure_svg
 from l2x.explanation import Explanation
 from l2x.features._view import View

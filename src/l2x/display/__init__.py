@@ -3,7 +3,6 @@
 from l2x.display._figures import plot_comparison, plot_lines, plot_sizes, plot_summary
 from l2x.display._html import (
     KINDS,
-    SHADES,
     Content,
     Kind,
     explanation_html,
@@ -41,7 +40,6 @@ from l2x.display._style import (
     count,
     label_rows,
     new_figure,
-    new_grid,
     note,
     percent,
     save_figure,
@@ -59,7 +57,6 @@ __all__ = [
     "MUTED",
     "SECOND",
     "SECURITY_HEADERS",
-    "SHADES",
     "SOFT",
     "STATIC",
     "THIRD",
@@ -76,7 +73,6 @@ __all__ = [
     "explanation_text",
     "label_rows",
     "new_figure",
-    "new_grid",
     "note",
     "patch_rectangles",
     "percent",

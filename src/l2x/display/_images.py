@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.display._style import INK, how_many, new_grid, note, saved, style
+from l2x.display._style import INK, how_many, new_figure, note, saved, style
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features import Patches
@@ -41,11 +41,11 @@ def plot_images(
     shown = min(MOST, len(explanation))
     height, width = view.image_shape_[-2:]
     with style():
-        figure, grid = new_grid(
+        figure, grid = new_figure(
             # Ten square images fill the usual width; fewer are not drawn larger.
+            0.66 * height / width + 0.24,
             rows=2,
             columns=MOST,
-            height=0.66 * height / width + 0.24,
             title=title or f"{how_many(explanation).capitalize()} of {view.d} patches selected in each image",
         )
         for axes in grid:

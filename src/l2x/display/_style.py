@@ -84,16 +84,13 @@ def style() -> Iterator[None]:
         yield
 
 
-def new_figure(height: float, *, columns: int = 1, title: str = "") -> tuple[Figure, list[Axes]]:
-    """Return an empty figure of the usual width (height in inches) and its axes, side by side.
+def new_figure(
+    height: float, *, rows: int = 1, columns: int = 1, title: str = ""
+) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure of the usual width and its axes, row by row, each `height` inches high.
 
     Call it, and draw, inside `style()`.
     """
-    return new_grid(rows=1, columns=columns, height=height, title=title)
-
-
-def new_grid(*, rows: int, columns: int, height: float, title: str = "") -> tuple[Figure, list[Axes]]:
-    """Return an empty figure with a grid of axes, row by row, each `height` inches high; see `new_figure`."""
     figure = _figure_class()(figsize=(WIDTH, height * rows), layout="constrained")
     if title:
         figure.suptitle(title, x=0.012, horizontalalignment="left")
