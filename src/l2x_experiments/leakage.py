@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 import l2x
-from l2x.datasets import INVASE_SETS, SyntheticData, invase, synthetic
+from l2x.datasets import INVASE_SETS, SyntheticData, synthetic
 from l2x.errors import InputError
 from l2x.evaluation import exact_sets, false_discovery_rate, fit_evaluator, true_positive_rate
 from l2x.features import Columns
@@ -127,7 +127,7 @@ def measure_all(jobs: Sequence[Job], budget: LeakageBudget) -> Iterator[Record]:
     """Measure the jobs of one set, kind and seed."""
     first = jobs[0]
     if first["kind"] == "truth":
-        setting = drawn(partial(invase, first["set"], d=first["d"]), first["seed"], budget)
+        setting = drawn(partial(synthetic, first["set"], d=first["d"]), first["seed"], budget)
     else:
         setting = SETS[first["set"]](first["seed"], budget)
     for job in jobs:
@@ -190,13 +190,13 @@ def review_words(seed: int, budget: LeakageBudget) -> Setting:
 SAME_DATA = ("mnist-38", "imdb-words")
 SETS: dict[str, Callable[[int, LeakageBudget], Setting]] = {
     "switch": partial(evaluated, partial(synthetic, "switch")),
-    "syn4": partial(evaluated, partial(invase, "syn4")),
-    "syn5": partial(evaluated, partial(invase, "syn5")),
-    "syn6": partial(evaluated, partial(invase, "syn6")),
+    "syn4": partial(evaluated, partial(synthetic, "syn4")),
+    "syn5": partial(evaluated, partial(synthetic, "syn5")),
+    "syn6": partial(evaluated, partial(synthetic, "syn6")),
     # Some rows of Syn4 and Syn5 have five relevant features. With k = 4 the best selection omits one of
     # them, and which one it omits depends on its value.
-    "syn4-k5": partial(evaluated, partial(invase, "syn4"), k=5),
-    "syn5-k5": partial(evaluated, partial(invase, "syn5"), k=5),
+    "syn4-k5": partial(evaluated, partial(synthetic, "syn4"), k=5),
+    "syn5-k5": partial(evaluated, partial(synthetic, "syn5"), k=5),
     "mnist-38": three_or_eight,
     "imdb-words": review_words,
 }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.datasets import INVASE_SETS, InvaseName, invase
+from l2x.datasets import INVASE_SETS, SetName, synthetic
 from l2x.display import plot_lines
 from l2x.evaluation import false_discovery_rate, true_positive_rate
 from l2x.explanation import Explanation
@@ -76,7 +76,7 @@ def set_up(name: str, d: int | None, seed: int, budget: LeakageBudget) -> Settin
     if d == WIDE:
         budget = replace(budget, value_steps=None, selector_steps=None)
     assert d is not None
-    draw = partial(invase, cast(InvaseName, name), d=d)
+    draw = partial(synthetic, cast(SetName, name), d=d)
     return leakage.evaluated(draw, budget.first_seed + FRESH[d] + seed, budget, k=MOST[name])
 
 

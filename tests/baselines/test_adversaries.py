@@ -9,7 +9,7 @@ import pytest
 
 import l2x
 from l2x.baselines import MarginalLeak, PositionLeak, PredictionLeak
-from l2x.datasets import invase, synthetic
+from l2x.datasets import synthetic
 from l2x.evaluation import posthoc_accuracy
 
 DATA = synthetic("switch", 300, seed=1)
@@ -63,7 +63,7 @@ def test_by_marginal_hides_what_the_choice_depends_on() -> None:
 
 
 def test_by_marginal_on_another_set() -> None:
-    data = invase("syn6", 200, seed=0)
+    data = synthetic("syn6", 200, seed=0)
     exact = data.model.conditional(rows=30)
     best = SimpleNamespace(explain=lambda X, k: l2x.oracle(exact, X, k).explanation)
     assert MarginalLeak(best, exact).fit(data.X[:60], 5).hidden_ == 10

@@ -7,12 +7,10 @@ from l2x.datasets._synthetic import (
     INVASE_SETS,
     RELEVANT,
     SETS,
-    InvaseName,
     SetName,
     SyntheticData,
     SyntheticModel,
     Variant,
-    invase,
     synthetic,
 )
 from l2x.datasets._texts import glove, imdb
@@ -21,7 +19,6 @@ __all__ = [
     "INVASE_SETS",
     "RELEVANT",
     "SETS",
-    "InvaseName",
     "LabelledData",
     "SetName",
     "SyntheticData",
@@ -31,7 +28,6 @@ __all__ = [
     "data_folder",
     "glove",
     "imdb",
-    "invase",
     "mnist",
     "small_digits",
     "synthetic",

@@ -1,6 +1,6 @@
-"""Synthetic data with the true P(y|x) and the truly relevant features of each row: `synthetic` and `invase`.
+"""Synthetic data with the true P(y|x) and the truly relevant features of each row.
 
-`synthetic` has the four sets of section 4.1. The paper's text and its authors' released code differ:
+The four sets of section 4.1 differ between the paper's text and its authors' released code:
 
               variant="paper"                               variant="code"
     additive  -100 sin(2 x1) + 2|x2| + x3 + exp(-x4)        -100 sin(0.2 x1) + |x2| + x3 + exp(-x4) - 2.4
@@ -11,8 +11,8 @@ The paper's list and its discussion name opposite branches for the switch; this 
 +3: orange skin). The authors' code swaps two array views, which makes columns 1-4 and 5-8 identical copies
 and its truth ambiguous; that bug is not reproduced.
 
-`invase` has the six sets of INVASE (Yoon, Jordon and van der Schaar 2019): x ~ N(0, I) with 11 or 100
-dimensions and P(y = 1 | x) = 1 / (1 + exp(l)), as in the authors' code. l is
+The six sets of INVASE (Yoon, Jordon and van der Schaar 2019) have x ~ N(0, I) with 11 or 100 dimensions and
+P(y = 1 | x) = 1 / (1 + exp(l)), as in the authors' code. l is
 
     syn1   x1 x2
     syn2   x3² + x4² + x5² + x6² - 4
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from l2x.learning import ConditionalModel
 
 
-SetName = Literal["xor", "orange_skin", "nonlinear_additive", "switch"]
-InvaseName = Literal["syn1", "syn2", "syn3", "syn4", "syn5", "syn6"]
+SetName = Literal[
+    "xor", "orange_skin", "nonlinear_additive", "switch", "syn1", "syn2", "syn3", "syn4", "syn5", "syn6"
+]
 Variant = Literal["paper", "code"]
 Function = Callable[[Array], Array]  # (n, features) -> (n,)
 
-SETS: tuple[SetName, ...] = get_args(SetName)
-INVASE_SETS: tuple[InvaseName, ...] = get_args(InvaseName)
+SETS: tuple[SetName, ...] = get_args(SetName)[:4]
+INVASE_SETS: tuple[SetName, ...] = get_args(SetName)[4:]
 # The mean number of truly relevant features in a row, k of the experiments.
 RELEVANT: dict[str, int] = {
     "xor": 2, "orange_skin": 4, "nonlinear_additive": 4, "switch": 5,
     "syn1": 2, "syn2": 4, "syn3": 4, "syn4": 4, "syn5": 4, "syn6": 5,
 }  # fmt: skip
-DIMENSION = 10  # of the four sets of section 4.1
 INVASE_SWITCH = 10
 # The formulas that a set of INVASE switches between: (x11 < 0, otherwise).
 INVASE_BRANCHES = {"syn4": ("syn1", "syn2"), "syn5": ("syn1", "syn3"), "syn6": ("syn2", "syn3")}
@@ -65,7 +65,7 @@ INVASE_BRANCHES = {"syn4": ("syn1", "syn2"), "syn5": ("syn1", "syn3"), "syn6": (
 class Formula(NamedTuple):
     """A function of some of the features."""
 
-    features: slice | list[int]
+    features: list[int]
     function: Function
 
 
@@ -161,15 +161,19 @@ class SyntheticData:
     k: int
 
 
-def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0) -> SyntheticData:
-    """Draw n rows of one of the four sets of section 4.1.
+def synthetic(
+    name: SetName, n: int, *, d: int | None = None, variant: Variant = "code", seed: int = 0
+) -> SyntheticData:
+    """Draw n rows of one of the four sets of section 4.1, or of the six sets of INVASE.
 
     Parameters
     ----------
     name : str
-        One of `SETS`.
+        One of `SETS` or `INVASE_SETS`.
     n : int
         Number of rows.
+    d : int, optional
+        Number of columns, by default 10 in section 4.1 and 11 in INVASE; further columns are noise.
     variant : "code" or "paper"
         Whether to use the formulas of the authors' code or of the paper's text.
     seed : int
@@ -187,84 +191,41 @@ def synthetic(name: SetName, n: int, *, variant: Variant = "code", seed: int = 0
     ((100, 10), 5, True)
     >>> data.model(data.X).shape
     (100, 2)
-    """
-    _check(name, SETS, variant)
-    return _model(name, variant).draw(n, seed=seed)
-
-
-def invase(
-    name: InvaseName, n: int, *, d: int = 11, variant: Variant = "code", seed: int = 0
-) -> SyntheticData:
-    """Draw n rows of one of the six sets of INVASE.
-
-    Parameters
-    ----------
-    name : str
-        "syn1" to "syn6".
-    n : int
-        Number of rows.
-    d : int
-        Number of columns, at least 11; at most 11 of them matter.
-    variant : "code" or "paper"
-        Whether to use the formulas of the authors' code or of the paper's text.
-    seed : int
-        The same seed gives the same rows.
-
-    Returns
-    -------
-    SyntheticData
-        Rows, their truly relevant features, k, and the true model.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown, or d is too small.
-
-    Examples
-    --------
-    >>> data = invase("syn4", 100, seed=1)
+    >>> data = synthetic("syn4", 100, d=30)
     >>> data.X.shape, data.k, sorted(set(data.truth.sum(axis=1).tolist()))
-    ((100, 11), 4, [3, 5])
+    ((100, 30), 4, [3, 5])
     """
-    _check(name, INVASE_SETS, variant)
-    if d < 11:
-        raise InputError(f"d = {d}, but the sets use 11 features; choose 11 or 100.")
-    return _invase_model(name, d, variant).draw(n, seed=seed)
+    return _model(name, d, variant).draw(n, seed=seed)
 
 
-def _check(name: str, names: tuple[str, ...], variant: str) -> None:
-    if name not in names:
-        raise InputError(f"There is no set {name!r}; choose one of {', '.join(names)}.")
+def _model(name: SetName, d: int | None, variant: Variant) -> SyntheticModel:
+    if name not in RELEVANT:
+        raise InputError(f"There is no set {name!r}; choose one of {', '.join(RELEVANT)}.")
     if variant not in get_args(Variant):
         raise InputError(f"variant is {variant!r}; choose 'paper' or 'code'.")
-
-
-def _model(name: SetName, variant: Variant) -> SyntheticModel:
-    four_terms = partial(additive, sine=100, variant=variant)
-    functions: dict[str, Function] = {
-        "xor": product,
-        "orange_skin": orange_skin,
-        "nonlinear_additive": four_terms,
-    }
-    k = RELEVANT[name]
-    if name in functions:
-        return SyntheticModel(DIMENSION, k, (Formula(slice(k), functions[name]),))
-    switch, first, second = (
-        (0, [1, 2, 3, 4], [5, 6, 7, 8]) if variant == "paper" else (9, [0, 1, 2, 3], [4, 5, 6, 7])
-    )
-    formulas = Formula(first, orange_skin), Formula(second, four_terms)
-    return SyntheticModel(DIMENSION, k, formulas, switch, centre=3.0)
-
-
-def _invase_model(name: InvaseName, d: int, variant: Variant) -> SyntheticModel:
-    formulas = {
+    least, sine, sign = (10, 100, 1) if name in SETS else (11, 10, -1)
+    d, k = least if d is None else d, RELEVANT[name]
+    if d < least:
+        raise InputError(f"d = {d}, but this set uses {least} features; choose at least {least}.")
+    four_terms = partial(additive, sine=sine, variant=variant)
+    if name == "switch":
+        switch, first, second = (
+            (0, [1, 2, 3, 4], [5, 6, 7, 8]) if variant == "paper" else (9, [0, 1, 2, 3], [4, 5, 6, 7])
+        )
+        formulas = Formula(first, orange_skin), Formula(second, four_terms)
+        return SyntheticModel(d, k, formulas, switch, centre=3.0)
+    formula = {
+        "xor": Formula([0, 1], product),
+        "orange_skin": Formula([0, 1, 2, 3], orange_skin),
+        "nonlinear_additive": Formula([0, 1, 2, 3], four_terms),
         "syn1": Formula([0, 1], product),
         "syn2": Formula([2, 3, 4, 5], orange_skin),
-        "syn3": Formula([6, 7, 8, 9], partial(additive, sine=10, variant=variant)),
+        "syn3": Formula([6, 7, 8, 9], four_terms),
     }
-    branches = tuple(formulas[branch] for branch in INVASE_BRANCHES.get(name, (name,)))
-    switch = INVASE_SWITCH if name in INVASE_BRANCHES else None
-    return SyntheticModel(d, RELEVANT[name], branches, switch, sign=-1)
+    if name in INVASE_BRANCHES:
+        branches = tuple(formula[branch] for branch in INVASE_BRANCHES[name])
+        return SyntheticModel(d, k, branches, INVASE_SWITCH, sign=sign)
+    return SyntheticModel(d, k, (formula[name],), sign=sign)
 
 
 def product(x: Array) -> Array:
