@@ -300,28 +300,18 @@ def plot_comparison(comparison: Comparison, path: str | Path | None = None) -> F
 
 
 def _draw_durations(axes: Axes, seconds: Sequence[float]) -> None:
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import EngFormatter, LogLocator
 
+    duration = EngFormatter(unit="s")
     axes.barh(range(len(seconds)), seconds, height=0.6, color=SECOND)
     axes.set_xscale("log")
     label_rows(axes, [""] * len(seconds))
     for y, value in enumerate(seconds):
-        axes.annotate(duration(value), (value, y), (4, 0), textcoords="offset points", va="center")
+        text = duration(float(f"{value:.2g}"))
+        axes.annotate(text, (value, y), (4, 0), textcoords="offset points", va="center")
     axes.set_xlim(min(seconds) / 3, 30 * max(seconds))
     axes.minorticks_off()
-    axes.xaxis.set_major_formatter(lambda each, _: duration(each))
+    axes.xaxis.set_major_formatter(duration)
     axes.xaxis.set_major_locator(LogLocator(numticks=4))
     axes.tick_params(axis="x", labelcolor=MUTED)
     axes.set_xlabel("seconds per row", loc="left")
-
-
-def duration(seconds: float) -> str:
-    """Return a time in seconds, milliseconds or microseconds.
-
-    >>> duration(1.2), duration(0.0031), duration(4.2e-6), duration(470e-6)
-    ('1.2 s', '3.1 ms', '4.2 µs', '470 µs')
-    """
-    units = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
-    unit = next((unit for unit, size in units.items() if seconds >= 0.9995 * size), "µs")
-    number = seconds / units[unit]
-    return f"{number:.2g} {unit}" if number < 99.5 else f"{number:,.0f} {unit}"

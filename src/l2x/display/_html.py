@@ -297,12 +297,11 @@ def verdict_table(
     rows: Sequence[int] | None = None,
     *,
     classes: Sequence[str] | None = None,
-    context: int | None = WIDE_CONTEXT,
 ) -> str:
     """Return the paper's table of texts as HTML: true class, predicted class, selected words or sentences.
 
     `truth` and `predicted` are labels of all texts, or indices into `classes`. By default, `rows` are
-    `first_of_each_kind`. `context` is the number of characters around each selected piece; None shows all.
+    `first_of_each_kind`.
     """
     view, _ = with_texts(explanation)
     rows = first_of_each_kind(truth, predicted) if rows is None else rows
@@ -310,7 +309,7 @@ def verdict_table(
     def line(row: int) -> str:
         names = (name if classes is None else classes[int(name)] for name in (truth[row], predicted[row]))
         two = "".join(f'<td style="{_ROW};text-align:left">{escape(str(name))}</td>' for name in names)
-        return two + _text_cell(explanation, row, context)
+        return two + _text_cell(explanation, row, WIDE_CONTEXT)
 
     selected = f"key {view.unit}{'s' * (explanation.k != 1)}"
     return html_table(
