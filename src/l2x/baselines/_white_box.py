@@ -243,8 +243,8 @@ def module_input(view: View, X: Any, *, first_row: int = 0) -> Tensor:
 
 def selected_class(module: nn.Module, x: Tensor) -> Tensor | None:
     """Return the predicted class of each row, captum's `target`; None if the module has a single output."""
-    with torch.no_grad():
-        output: Tensor = module(x)
+    # Not in `no_grad`: some networks then split a batch into chunks, which FromEmbeddings cannot follow.
+    output: Tensor = module(x)
     return None if output.ndim == 1 else output.argmax(dim=1)
 
 
