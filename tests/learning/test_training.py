@@ -15,7 +15,15 @@ from toy_models import first_column
 
 import l2x
 from l2x.errors import InputError, TrainingError
-from l2x.learning._training import BestWeights, Phase, Run, TrainingPlan, WeightAverage, optimise
+from l2x.learning._training import (
+    BestWeights,
+    Phase,
+    Run,
+    TrainingPlan,
+    WeightAverage,
+    _minibatches,
+    optimise,
+)
 from l2x.learning.networks import recipes_of
 
 
@@ -40,13 +48,21 @@ def parabola(steps: int = 400, **options: object) -> tuple[nn.Linear, list[dict[
 def test_finds_the_maximum(optimizer: str, schedule: str) -> None:
     network, history = parabola(optimizer=optimizer, schedule=schedule)
     assert network.weight.item() == pytest.approx(3, abs=0.1)
-    assert len(history) == 20
+    assert len(history) == TrainingPlan().evaluations
     assert not network.training
+
+
+@pytest.mark.parametrize(("n", "batches", "size"), [(7, 1, 7), (7, 3, 3), (100, 3, 10), (2, 5, 1)])
+def test_an_epoch_has_at_least_so_many_batches(n: int, batches: int, size: int) -> None:
+    phase = Phase(20, 1e-3, batch_size=10, batches=batches)
+    drawn = list(_minibatches(n, phase, torch.Generator().manual_seed(0)))
+    assert [len(index) for index in drawn] == [size] * 20
+    assert len(set(torch.cat(drawn[: n // size]).tolist())) == n // size * size  # no row twice in an epoch
 
 
 def test_patience_stops_early() -> None:
     _, history = parabola(steps=4000, patience=2)
-    assert len(history) < 20
+    assert len(history) < TrainingPlan().evaluations
 
 
 def test_the_best_weights_are_kept() -> None:
@@ -215,6 +231,7 @@ VALID_PHASE = {
     "steps": whole,
     "learning_rate": st.floats(1e-12, 10),
     "batch_size": whole | st.just(10**9),
+    "batches": whole | st.just(10**9),
     "optimizer": st.sampled_from(["adam", "rmsprop"]),
     "schedule": st.sampled_from(["cosine", "constant"]),
     "averaging": st.floats(0, 1, exclude_max=True),
@@ -263,6 +280,7 @@ INVALID_PHASE = {
     "steps": NOT_WHOLE,
     "learning_rate": NOT_NUMBERS | st.just(0),
     "batch_size": NOT_WHOLE,
+    "batches": NOT_WHOLE,
     "optimizer": NOT_NAMES,
     "schedule": NOT_NAMES,
     "averaging": NOT_NUMBERS | st.floats(min_value=1),

@@ -184,8 +184,9 @@ class TrainingPlan:
         from l2x.learning.networks import recipes_of  # imports this module
 
         plan = cls() if features is None else recipes_of(features).ours.plan
+        part = 4 if features is None or features.kind == "table" else 8
         shorter = plan.with_steps(
-            value=max(1, plan.value.steps // 8), selector=max(1, plan.selector.steps // 2)
+            value=max(1, plan.value.steps // part), selector=max(1, plan.selector.steps // 2)
         )
         return replace(shorter, evaluations=min(plan.evaluations, 10), progress=progress)
 

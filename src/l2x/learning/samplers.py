@@ -565,7 +565,7 @@ class _LogProbability(torch.autograd.Function):
         if order.shape[-1] < scores.shape[-1]:
             # The mass behind the given ranks is a difference, bounded below by its precision.
             everything = mass.sum(dim=-1)
-            left = left + (everything - left[..., 0]).maximum(PRECISION * everything)[..., None]
+            left = left + (everything - own.sum(dim=-1)).maximum(PRECISION * everything)[..., None]
         left = left.clamp_min(SMALLEST)
         ctx.save_for_backward(order, counts, mass, own, (counts / left).cumsum(-1))
         return ((ordered - top - left.log()) * counts).sum(-1).to(scores.dtype)
