@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 
@@ -16,6 +17,7 @@ from toy_models import first_column
 import l2x
 from l2x.errors import InputError, TrainingError
 from l2x.learning._training import (
+    Adam,
     BestWeights,
     Phase,
     Run,
@@ -58,6 +60,24 @@ def test_an_epoch_has_at_least_so_many_batches(n: int, batches: int, size: int) 
     drawn = list(_minibatches(n, phase, torch.Generator().manual_seed(0)))
     assert [len(index) for index in drawn] == [size] * 20
     assert len(set(torch.cat(drawn[: n // size]).tolist())) == n // size * size  # no row twice in an epoch
+
+
+def test_adam_is_that_of_torch() -> None:
+    """Including weight decay, and a parameter that gets no gradient."""
+    mine = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2, 2)), nn.Parameter(torch.ones(1))]
+    theirs = [nn.Parameter(p.detach().clone()) for p in mine]
+    adam = Adam([(mine[:1], 0.1), (mine[1:], 0.0)])
+    reference = torch.optim.Adam([{"params": theirs[:1], "weight_decay": 0.1}, {"params": theirs[1:]}])
+    for rate in (0.1, 0.05, 0.2):
+        for parameters in (mine, theirs):
+            for p in parameters:
+                p.grad = None
+            (parameters[0].square().sum() + (parameters[1] ** 3).sum()).backward()
+        adam.update(rate)
+        for group in reference.param_groups:
+            group["lr"] = rate
+        reference.step()
+    assert all(torch.allclose(p, q) for p, q in zip(mine, theirs, strict=True))
 
 
 def test_patience_stops_early() -> None:
@@ -265,7 +285,7 @@ def test_any_valid_plan_trains(plan: TrainingPlan, n: int, value: int) -> None:
     phase = run.plan.value
     optimise(network, objective, lambda candidate: -(candidate.weight.detach() - 3).square().flatten(),
              phase=phase, n=n, label="test", run=run)  # fmt: skip
-    assert set(seen) == {min(phase.batch_size, n)}
+    assert set(seen) == {min(phase.batch_size, math.ceil(n / phase.batches))}
     assert len(seen) == phase.steps or phase.patience is not None
     assert 1 <= len(run.history) <= phase.steps
     assert network.weight.isfinite().all()
