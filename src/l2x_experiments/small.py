@@ -99,6 +99,17 @@ def measure(setting: SmallSetting, method: str, split: int) -> Record:
     """Return the record of one method and split."""
     explainer, fit_seconds = timed(lambda: fitted(setting, method, split))
     mask = explainer.explain(setting.test, setting.k).mask
+    return {
+        "k": setting.k,
+        "rows": len(mask),
+        **accuracies(setting, mask),
+        "subsets": len(np.unique(mask, axis=0)),
+        "fit_seconds": fit_seconds,
+    }
+
+
+def accuracies(setting: SmallSetting, mask: Array) -> dict[str, float]:
+    """Return how often the selected columns, the others, and the evaluator give the model's class."""
     X = setting.features.check(setting.test)
     classes = setting.black_box(setting.test).argmax(axis=1)
 
@@ -111,13 +122,9 @@ def measure(setting: SmallSetting, method: str, split: int) -> Record:
         for half, evaluator in setting.halves
     ]
     return {
-        "k": setting.k,
-        "rows": len(mask),
         "posthoc_accuracy": accuracy(mask),
         "complement_accuracy": accuracy(~mask),
         "judge_accuracy": float(np.concatenate(same).mean()),
-        "subsets": len(np.unique(mask, axis=0)),
-        "fit_seconds": fit_seconds,
     }
 
 
