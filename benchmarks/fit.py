@@ -37,6 +37,7 @@ PLANS = {"default": l2x.TrainingPlan(progress=False), "thorough": l2x.TrainingPl
 SYNTHETIC = [f"{name}, {variant}" for name, variant in product(SETS, ("code", "paper"))]
 CASES = [*SYNTHETIC, "adult", *small.PROBLEMS]
 TRAIN, TEST, EXPLAINED = 100_000, 10_000, 100
+REPEATS = 100  # of the matrix products of one step
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
@@ -100,9 +101,15 @@ def floor(explainer: l2x.Explainer, plan: l2x.TrainingPlan, rows: int) -> dict[s
     ]
     seconds = 0.0
     for times, pairs in work:
-        _, spent = timed(lambda pairs=pairs: [a @ b for _ in range(20) for a, b in pairs])
-        seconds += times * spent["cpu_seconds"] / 20
+        _, spent = timed(lambda pairs=pairs: _multiply(pairs, REPEATS))
+        seconds += times * spent["cpu_seconds"] / REPEATS
     return {"cpu_seconds": round(seconds, 3), "wall_seconds": round(seconds, 3)}
+
+
+def _multiply(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]], repeats: int) -> None:
+    for _ in range(repeats):
+        for a, b in pairs:
+            a @ b
 
 
 def _products(

@@ -6,7 +6,7 @@ import copy
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
 from l2x._base import say
-from l2x._base.arrays import Array
+from l2x._base.arrays import Array, tensor_to_array
 from l2x.errors import InputError, NotFittedError, some
 from l2x.explanation import Explanation
 from l2x.features import Columns, View, checked_k
@@ -41,6 +41,7 @@ from l2x.learning import (
     Sampler,
     SelfCheck,
     Sizes,
+    SurrogateSource,
     Target,
     TrainingPlan,
     TrainingRows,
@@ -335,8 +336,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k : int, optional
             Features per explanation; default the explainer's own.
         predictions : array or frame, optional
-            For an explainer with `uses_prediction=True`: the model's predictions for X, class probabilities
-            (n, classes) or predicted values. By default the model is queried.
+            The model's predictions for X, class probabilities (n, classes) or predicted values. They spare
+            `explanation.predictions` and effects a query; an explainer with `uses_prediction=True` needs them
+            and queries the model by default.
         keep : float, optional
             Keep only as many features, at most k, as a row needs, so that on average this share of the
             information in the k features remains; `explanation.sizes` has the numbers. Shares from 0.5 to
@@ -361,8 +363,18 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         view = self.features_
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
-        scores, counts = input_scores(view, self.selector_, X, self._prediction_input(X, predictions))
-        explanation = Explanation(scores, k, view.names_, inputs=X, view=view, unseen=counts)
+        known = self._known_predictions(X, predictions)
+        scores, counts = input_scores(view, self.selector_, X, self._prediction_input(known))
+        explanation = Explanation(
+            scores,
+            k,
+            view.names_,
+            inputs=X,
+            view=view,
+            unseen=counts,
+            source=SurrogateSource(self.surrogate_, None if self.classes_ is None else list(self.classes_)),
+            known_predictions=known,
+        )
         if keep is None:
             return explanation
         return self.known_sizes().shortened(explanation, keep, partial(self._surrogate_inputs, X, scores))
@@ -380,30 +392,29 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parts = self.surrogate_.prefixes(self.features_.take(X, rows), scores[rows], self.known_sizes().k)
         return np.concatenate([surrogate_inputs(part, self.surrogate_.likelihood) for part in parts])
 
-    def _prediction_input(self, X: Any, predictions: Any) -> Tensor | None:
-        """Return what a prediction-aware selector reads of the predictions for checked inputs, else None."""
-        if not self.uses_prediction:
-            if predictions is not None:
-                raise InputError(
-                    "predictions= is for an explainer with uses_prediction=True; this one reads X alone."
-                )
-            return None
+    def _known_predictions(self, X: Any, predictions: Any) -> Array | None:
+        """Return checked predictions for checked inputs; None unless given or needed by the selector."""
         likelihood = self.surrogate_.likelihood
         if predictions is not None:
             logits = self.model is not None and self.black_box().logits
-            predictions = checked_predictions(
-                predictions, len(X), likelihood, classes=self.classes_, logits=logits
-            )
-        elif not len(X):
-            predictions = np.zeros((0, likelihood.outputs))
-        elif self.model is not None:
-            predictions = query(self.black_box(), self.features_, X)
-        else:
+            return checked_predictions(predictions, len(X), likelihood, classes=self.classes_, logits=logits)
+        if not self.uses_prediction:
+            return None
+        if not len(X):
+            return np.zeros((0, likelihood.outputs))
+        if self.model is None:
             raise InputError(
                 "This explainer is prediction-aware: pass explain(X, predictions=...), or load it with its "
                 "model, l2x.load(path, model=...)."
             )
-        return likelihood.prediction_input(likelihood.targets(predictions))
+        return query(self.black_box(), self.features_, X)
+
+    def _prediction_input(self, known: Array | None) -> Tensor | None:
+        """Return what a prediction-aware selector reads of the predictions, else None."""
+        if not self.uses_prediction or known is None:
+            return None
+        likelihood = self.surrogate_.likelihood
+        return likelihood.prediction_input(likelihood.targets(known))
 
     def with_model(self, model: Any) -> Explainer:
         """Return a copy with `model` attached, for an explainer that was loaded without one."""
@@ -425,9 +436,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def attribute(self, inputs: Any, target: Any = None) -> Any:
         """Return attributions in the form of captum's methods.
 
-        The result is a tensor like `inputs`, in a tuple if `inputs` is one: how far a selected feature's
-        score stands above the rest, and zero for unselected features. The whole prediction is explained;
-        `target` is ignored.
+        The result is a tensor like `inputs`, in a tuple if `inputs` is one: the signed effect of each
+        selected feature, and zero for unselected features. `target` is the position of the class that is
+        explained; by default it is the predicted class of each row.
         """
         from l2x.display import attribution
 
@@ -436,7 +447,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(inputs, Tensor):
             kind = type(inputs).__name__
             raise InputError(f"attribute takes a tensor, as captum's methods do, not a {kind}; use explain.")
-        return attribution(self.explain(inputs), inputs)
+        explanation = self.explain(inputs)
+        if target is not None:
+            position = np.broadcast_to(np.asarray(tensor_to_array(target), dtype=np.int64), len(inputs))
+            explanation = replace(explanation, explained=position)
+        return attribution(explanation, inputs)
 
     def score(self, X: Any, y: Any = None, *, keep: float | None = None) -> float:
         """Return the post-hoc accuracy: how often the selected features of X alone give the same class.

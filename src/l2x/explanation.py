@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import narwhals as nw
 import numpy as np
 
 from l2x._base.arrays import Array, Rows, batches, best, labels, row_indices, take
-from l2x.errors import InputError
+from l2x.errors import InputError, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +22,75 @@ if TYPE_CHECKING:
     from l2x.features import View
 
 Column = TypeVar("Column")
+
+# Effects are differences of probabilities, of log-odds, or of predicted values.
+Scale = Literal["probability", "log-odds", "value"]
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """What the selected features of each row add to its prediction: base + Σ effects + rest = prediction.
+
+    Everything is on one scale, for one class or predicted value of each row. Effects, `base`, `alone` and
+    `without` are the surrogate's; they need no query of the model.
+
+    Attributes
+    ----------
+    base : (n,) array
+        The prediction from no feature at all.
+    effects : (n, k) array
+        The signed contribution of each selected feature, best first; zero for ranks that a row does not fill.
+    rest : (n,) array
+        What all other features add.
+    prediction : (n,) array
+        The prediction from all features.
+    alone : (n,) array
+        The prediction from the selected features alone.
+    without : (n,) array
+        The prediction from all other features.
+    errors : (n, k) array or None
+        Standard errors of the effects; None if they are exact.
+    outputs : (n,) array of int
+        The explained class, or predicted value, of each row.
+    scale : "probability", "log-odds" or "value"
+    """
+
+    base: Array
+    effects: Array
+    rest: Array
+    prediction: Array
+    alone: Array
+    without: Array
+    errors: Array | None
+    outputs: Array
+    scale: Scale
+
+    def __getitem__(self, rows: slice | Array) -> Effects:
+        """Return the effects of some rows."""
+        taken: dict[str, Any] = {
+            f.name: value if value is None or f.name == "scale" else value[rows]
+            for f in fields(self)
+            for value in [getattr(self, f.name)]
+        }
+        return Effects(**taken)
+
+
+class Source(Protocol):
+    """What an explanation needs of its explainer to know predictions and effects."""
+
+    @property
+    def classes(self) -> Sequence[Any] | None:
+        """The names of the classes; None for regression."""
+
+    @property
+    def has_model(self) -> bool:
+        """Whether predictions are the model's own; otherwise they are the surrogate's."""
+
+    def predict(self, X: Any) -> Array:
+        """Return predictions for checked inputs, (n, outputs)."""
+
+    def effects(self, explanation: Explanation, outputs: Array, scale: Scale) -> Effects:
+        """Return the effects of the selected features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +113,14 @@ class Explanation:
         For each column, the number of rows with a category that did not occur in training.
     sizes : (n,) array or None
         How many of the k features each row keeps, as set by `explain(X, keep=...)`.
+    source : Source or None
+        The explainer, for predictions and effects; None for methods that have no surrogate.
+    known_predictions : (n, outputs) array or None
+        The model's predictions, if they were known when the rows were explained.
+    explained : (n,) array of int or None
+        The class, or predicted value, that effects refer to; None for the predicted class. See `for_class`.
+    scale : "probability", "log-odds", "value" or None
+        The scale of the effects; None for the probability, or for regression the predicted value.
 
     Examples
     --------
@@ -62,6 +139,10 @@ class Explanation:
     view: View | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
     sizes: Array | None = None
+    source: Source | None = None
+    known_predictions: Array | None = None
+    explained: Array | None = None
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         d = self.scores.shape[1]
@@ -99,6 +180,81 @@ class Explanation:
         rows = zip(self._padded_names, self.selected, strict=True)
         return [names[selected].tolist() for names, selected in rows]
 
+    @cached_property
+    def predictions(self) -> Array:
+        """Predictions (n, outputs): the model's if it is known or at hand, else the surrogate's.
+
+        The model is queried at most once. `predicted_by` tells the two cases apart.
+        """
+        return self._source.predict(self.inputs) if self.known_predictions is None else self.known_predictions
+
+    @property
+    def predicted_by(self) -> Literal["model", "surrogate"]:
+        """Whether `predictions` are the model's, or those of the surrogate."""
+        return "model" if self.known_predictions is not None or self._source.has_model else "surrogate"
+
+    @cached_property
+    def contributions(self) -> Effects:
+        """Effects with everything they add up to; computed on first use, without a query of the model."""
+        source, predictions = self._source, self.predictions
+        outputs, scale = self.explained, self.scale
+        if outputs is None:
+            single = source.classes is None or not len(self)
+            outputs = np.zeros(len(self), dtype=np.int64) if single else predictions.argmax(axis=1)
+        if scale is None:
+            scale = "value" if source.classes is None else "probability"
+        return source.effects(self, outputs, scale)
+
+    @property
+    def effects(self) -> Array:
+        """Signed contribution of each selected feature to the prediction, best first, (n, k).
+
+        They are Shapley values within the selected features: `base` + their sum + `rest` is the prediction.
+        """
+        return self.contributions.effects
+
+    @property
+    def base(self) -> Array:
+        """The surrogate's prediction from no feature at all, (n,)."""
+        return self.contributions.base
+
+    @property
+    def rest(self) -> Array:
+        """What all unselected features add to the prediction, (n,)."""
+        return self.contributions.rest
+
+    def for_class(self, name: Any = None, *, scale: Scale | None = None) -> Explanation:
+        """Return the same explanation with effects on another class or scale.
+
+        Parameters
+        ----------
+        name : class or int, optional
+            One of `source.classes`; for regression the position of a predicted value. By default the
+            predicted class of each row.
+        scale : "probability", "log-odds" or "value", optional
+            By default the probability, or for regression the predicted value.
+        """
+        return replace(self, explained=None if name is None else self._outputs_for(name), scale=scale)
+
+    def _outputs_for(self, name: Any) -> Array:
+        classes = self._source.classes
+        known: list[Any] = (
+            [*range(self.predictions.shape[1])] if classes is None else [str(c) for c in classes]
+        )
+        wanted = name if classes is None else str(name)
+        if wanted not in known:
+            raise InputError(f"There is no class {name!r}; the classes are {some(known)}.")
+        return np.full(len(self), known.index(wanted))
+
+    @property
+    def _source(self) -> Source:
+        if self.source is None or self.inputs is None:
+            raise InputError(
+                "Predictions and effects come from an explainer's surrogate, and this explanation has none; "
+                "use l2x.Explainer(...).explain(X)."
+            )
+        return self.source
+
     def __len__(self) -> int:
         return len(self.scores)
 
@@ -111,8 +267,19 @@ class Explanation:
         `unseen` is counted in these rows; without a view or inputs it stays the same.
         """
         chosen = row_indices(rows, len(self))
-        sizes = None if self.sizes is None else self.sizes[chosen]
-        part = replace(self, scores=self.scores[chosen], inputs=self._take(chosen), sizes=sizes)
+        known = self.known_predictions
+        if known is None and "predictions" in self.__dict__ and self.predicted_by == "model":
+            known = self.predictions
+        part = replace(
+            self,
+            scores=self.scores[chosen],
+            inputs=self._take(chosen),
+            sizes=None if self.sizes is None else self.sizes[chosen],
+            known_predictions=None if known is None else known[chosen],
+            explained=None if self.explained is None else self.explained[chosen],
+        )
+        if "contributions" in self.__dict__:  # computed before: do not compute it again
+            part.__dict__["contributions"] = self.contributions[chosen]
         return replace(part, unseen=part._count_unseen()) if self.unseen else part
 
     def to_frame(self) -> Any:
@@ -158,11 +325,12 @@ class Explanation:
         return explanation_text(self)
 
     def to_shap(self) -> Any:
-        """Return a `shap.Explanation` for shap's plots: shap.plots.bar, beeswarm, waterfall.
+        """Return a `shap.Explanation` for shap's plots: shap.plots.waterfall, beeswarm, bar, scatter, force.
 
-        The value of a selected feature is how far its score stands above the best unselected one (above the
-        lowest if all are selected); other values and the base value are zero. Unlike Shapley values, they do
-        not add up to the prediction.
+        Values are the signed effects of the selected features, and zero for all others; a last entry, named
+        "all other features", is `rest`. Base values are `base`, so that base and values add up to the
+        prediction. Without effects, as for baselines, a value is how far the score of a selected feature
+        stands above the best unselected one, and nothing adds up.
         """
         from l2x.display import shap_explanation
 

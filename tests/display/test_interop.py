@@ -35,8 +35,9 @@ def test_shap_draws_them(tiny: l2x.TrainingPlan) -> None:
         return np.stack([1 - p, p], axis=1)
 
     found = l2x.Explainer(model, k=1, training=tiny).fit(frame).explain(frame).to_shap()
-    assert found.values.shape == found.data.shape == (200, 3)
-    assert found.feature_names == ["colour", "a", "b"]
+    assert found.values.shape == found.data.shape == (200, 4)
+    assert found.feature_names == ["colour", "a", "b", "all other features"]
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), 0.9, atol=1e-6)  # additive
     for draw, content in (
         (shap.plots.bar, found),
         (shap.plots.beeswarm, found),
@@ -49,9 +50,13 @@ def test_shap_draws_them(tiny: l2x.TrainingPlan) -> None:
 
 def test_captum_style(fitted: l2x.Explainer, table: np.ndarray) -> None:
     inputs = torch.from_numpy(table)
-    scores = fitted.attribute(inputs, target=1)
-    assert scores.shape == inputs.shape
-    assert ((scores > 0).numpy() == fitted.explain(table).mask).all()
+    explanation = fitted.explain(table)
+    for target, expected in ((None, explanation), (1, explanation.for_class(1))):
+        effects = fitted.attribute(inputs, target=target)
+        assert effects.shape == inputs.shape
+        assert not effects.numpy()[~explanation.mask].any()
+        selected = np.take_along_axis(effects.numpy(), explanation.indices, axis=1)
+        np.testing.assert_allclose(selected, expected.effects, atol=1e-6)
     with pytest.raises(l2x.errors.InputError, match="takes a tensor, as captum's methods do, not a ndarray"):
         fitted.attribute(table)
 

@@ -25,20 +25,35 @@ def margins(explanation: Explanation) -> Array:
     return np.where(explanation.mask, above_rest(explanation.scores, explanation.mask), 0.0)
 
 
+def signed(explanation: Explanation) -> Array:
+    """Return (n, d) effects, zero for unselected features; margins if the explanation has no effects."""
+    if explanation.source is None:
+        return margins(explanation)
+    values = np.zeros(explanation.scores.shape)
+    np.put_along_axis(values, explanation.indices, explanation.effects, axis=1)
+    return values
+
+
 def shap_explanation(explanation: Explanation) -> Any:
-    """Return a `shap.Explanation` whose values are the margins, (n, d), and whose data are the inputs."""
+    """Return a `shap.Explanation` whose values are effects that add up to the prediction, or margins."""
     shap = require("shap", extra="baselines")
+    names = [str(name) for name in explanation.feature_names]
+    values, data = signed(explanation), numbers_of(explanation)
+    if explanation.source is None:
+        base = np.zeros(len(explanation))
+        return shap.Explanation(values=values, base_values=base, data=data, feature_names=names)
+    missing = np.full((len(explanation), 1), np.nan)
     return shap.Explanation(
-        values=margins(explanation),
-        base_values=np.zeros(len(explanation)),
-        data=numbers_of(explanation),
-        feature_names=[str(name) for name in explanation.feature_names],
+        values=np.concatenate([values, explanation.rest[:, None]], axis=1),
+        base_values=explanation.base,
+        data=None if data is None else np.concatenate([data, missing], axis=1),
+        feature_names=[*names, "all other features"],
     )
 
 
 def attribution(explanation: Explanation, inputs: Tensor) -> Tensor:
-    """Return the margins in the shape of `inputs`: every part of a feature has the feature's margin."""
-    values = torch.from_numpy(margins(explanation).astype(np.float32)).to(inputs.device)
+    """Return the effects in the shape of `inputs`: every part of a feature has the feature's effect."""
+    values = torch.from_numpy(signed(explanation).astype(np.float32)).to(inputs.device)
     if explanation.view is None:
         return values
     # `units` sums the parts of a feature; its transpose gives each part the feature's value.

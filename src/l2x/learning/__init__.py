@@ -7,6 +7,7 @@ objectives     which surrogate training maximises
 samplers       how subsets are drawn, and how the gradient is estimated
 _selector      w_θ: how it is trained, and its scores for raw inputs
 networks       the networks of each view, and the recipes that train them
+_effects       signed contributions of the selected features
 _sizes         how many features each row needs: explain(X, keep=...)
 _agreement     post-hoc accuracy, the removal test, and intervals
 _self_check    what `fit` checks on held-out rows
@@ -29,6 +30,7 @@ from l2x.learning._agreement import (
     same_class,
     scored,
 )
+from l2x.learning._effects import SurrogateSource
 from l2x.learning._rows import (
     BITS,
     Categorical,
@@ -122,6 +124,7 @@ __all__ = [
     "SelfCheck",
     "SentenceEncoder",
     "Sizes",
+    "SurrogateSource",
     "Target",
     "TrainingPlan",
     "TrainingRows",

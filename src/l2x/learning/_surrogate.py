@@ -493,21 +493,21 @@ class FittedSurrogate:
             raise InputError(f"The mask has the shape {mask.shape}; expected {(len(X), self.view.d)}.")
         parts = []
         with torch.inference_mode():
-            for part, rows in self._encoded(X):
+            for part, rows in self.encoded(X):
                 masks = torch.from_numpy(mask[part]).to(rows.x.device, torch.float32)
                 parts.append(self.surrogate.outputs(rows, masks).cpu())
         return torch.cat(parts).numpy()
 
     def prefixes(self, X: Any, scores: Array, k: int) -> Iterator[Array]:
         """Yield `prefix_outputs` of checked inputs X, by their scores and k, a batch at a time."""
-        for part, rows in self._encoded(X):
+        for part, rows in self.encoded(X):
             with torch.inference_mode():
                 outputs = prefix_outputs(self.surrogate, rows, torch.from_numpy(scores[part]), k).numpy()
             yield outputs  # outside, or the caller would be in inference mode
 
-    def _encoded(self, X: Any) -> Iterator[tuple[slice, Rows]]:
-        """Yield batches of checked inputs, encoded, with their positions."""
-        for part in batches(len(X), self.view.rows_at_once):
+    def encoded(self, X: Any, most: int | None = None) -> Iterator[tuple[slice, Rows]]:
+        """Yield batches of checked inputs, encoded, with their positions, at most `most` rows at a time."""
+        for part in batches(len(X), min(most or self.view.rows_at_once, self.view.rows_at_once)):
             raw = self.view.take(X, part)
             x = self.view.encode(raw, first_row=part.start).to(self.surrogate.device)
             yield part, Rows(self.view, raw, x, target=x)

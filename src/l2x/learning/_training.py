@@ -132,9 +132,9 @@ class TrainingPlan:
     (200, 100)
     """
 
-    value: Phase = Phase(1500, 1.5e-2, batch_size=512, averaging=0.995, patience=8)
-    selector: Phase = Phase(500, 3e-3, batch_size=512, batches=3, averaging=0.99, choose="latest")
-    evaluations: int = 50
+    value: Phase = Phase(1000, 1e-2, batch_size=512, averaging=0.99, patience=6)
+    selector: Phase = Phase(350, 4e-3, batch_size=512, batches=3, averaging=0.98, choose="latest")
+    evaluations: int = 25
     validation_rows: int = 4000
     progress: bool = True
     threads: int | None = 1
