@@ -182,7 +182,7 @@ class Explanation:
 
     @cached_property
     def predictions(self) -> Array:
-        """Predictions (n, outputs): the model's if it is known or at hand, else the surrogate's.
+        """Predictions (n, outputs): the model's if they are known or it is available, else the surrogate's.
 
         The model is queried at most once. `predicted_by` tells the two cases apart.
         """

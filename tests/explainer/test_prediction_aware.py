@@ -68,8 +68,15 @@ def test_predictions_that_do_not_fit_are_refused(aware: l2x.Explainer, fitted: l
         aware.explain(X, predictions=np.full((3, 3), 1 / 3))
     with pytest.raises(l2x.L2XError, match="predictions="):
         aware.explain(X, predictions=np.full((3, 2), 0.9))
-    with pytest.raises(l2x.errors.InputError, match="uses_prediction=True"):
-        fitted.explain(X, predictions=coin(X))
+    with pytest.raises(l2x.errors.InputError, match="predictions has 2 rows, X has 3"):
+        fitted.explain(X, predictions=coin(X[:2]))
+
+
+def test_other_explainers_select_the_same_features_and_know_the_predictions(fitted: l2x.Explainer) -> None:
+    X = np.random.default_rng(0).normal(size=(3, 5))
+    explanation = fitted.explain(X, predictions=coin(X))
+    assert np.array_equal(explanation.scores, fitted.explain(X).scores)
+    assert np.array_equal(explanation.predictions, coin(X))
 
 
 def test_clones_are_prediction_aware(aware: l2x.Explainer) -> None:

@@ -29,7 +29,7 @@ from l2x.learning._rows import Gaussian, Likelihood
 from l2x.learning._surrogate import CELLS_AT_ONCE, FittedSurrogate
 from l2x.model import query
 
-# Up to so many features, all subsets are evaluated: 256 of them.
+# The largest number of features for which all subsets are evaluated: 256 of them.
 EXACT = 8
 # Pairs of orders beyond that. Ten words of a review have standard errors below 0.01 (benchmarks/effects.py).
 PAIRS = 16
@@ -194,7 +194,7 @@ class SurrogateSource:
 
     @property
     def has_model(self) -> bool:
-        """Whether the model is at hand."""
+        """Whether the model is available."""
         return self.surrogate.black_box is not None
 
     def predict(self, X: Any) -> Array:

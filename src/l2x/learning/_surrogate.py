@@ -506,7 +506,7 @@ class FittedSurrogate:
             yield outputs  # outside, or the caller would be in inference mode
 
     def encoded(self, X: Any, most: int | None = None) -> Iterator[tuple[slice, Rows]]:
-        """Yield batches of checked inputs, encoded, with their positions, at most `most` rows at a time."""
+        """Yield batches of checked inputs X, encoded, with their positions; at most `most` rows at a time."""
         for part in batches(len(X), min(most or self.view.rows_at_once, self.view.rows_at_once)):
             raw = self.view.take(X, part)
             x = self.view.encode(raw, first_row=part.start).to(self.surrogate.device)
