@@ -132,9 +132,9 @@ class TrainingPlan:
     (200, 100)
     """
 
-    value: Phase = Phase(1000, 1e-2, batch_size=512, averaging=0.99, patience=6)
-    selector: Phase = Phase(350, 4e-3, batch_size=512, batches=3, averaging=0.98, choose="latest")
-    evaluations: int = 25
+    value: Phase = Phase(900, 1e-2, batch_size=512, averaging=0.99, patience=6)
+    selector: Phase = Phase(320, 4e-3, batch_size=512, batches=3, averaging=0.98, choose="latest")
+    evaluations: int = 20
     validation_rows: int = 4000
     progress: bool = True
     threads: int | None = 1
