@@ -92,8 +92,7 @@ def floor(explainer: l2x.Explainer, plan: l2x.TrainingPlan, rows: int) -> dict[s
         max(entry["step"] for entry in explainer.history_ if name in entry["phase"])
         for name in ("surrogate", "selector")
     )
-    batch = min(plan.value.batch_size, rows)
-    few = min(plan.selector.batch_size, -(-rows // plan.selector.batches))
+    batch, few = plan.value.rows_per_step(rows), plan.selector.rows_per_step(rows)
     work = [
         (surrogate, list(_products(predictor, batch, backward=True))),
         (selector, list(_products(explainer.selector_, few, backward=True))),

@@ -565,7 +565,9 @@ class _Settings:
         if isinstance(self.objective, Model):
             check_enough(usable, calls, subsets)
         if self.objective.queries_model:
-            wanted = calls * self.run.plan.selector.batch_size * subsets
+            rows = len(data.train)
+            wanted = calls * self.run.plan.selector.rows_per_step(rows) * subsets
+            wanted = min(wanted, rows << min(data.view.d, 40))  # no subset of a row is queried twice
             announce(min(usable, wanted), data.seconds_per_row, visible=self.run.plan.progress)
         return usable / calls
 

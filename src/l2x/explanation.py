@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 import narwhals as nw
 import numpy as np
@@ -32,7 +32,7 @@ class Effects:
     """What the selected features of each row add to its prediction: base + Σ effects + rest = prediction.
 
     Everything is on one scale, for one class or predicted value of each row. Effects, `base`, `alone` and
-    `without` are the surrogate's; they need no query of the model.
+    `without` are the surrogate's.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Effects:
     effects : (n, k) array
         The signed contribution of each selected feature, best first; zero for ranks that a row does not fill.
     rest : (n,) array
-        What all other features add.
+        What all other features add; it includes the surrogate's error.
     prediction : (n,) array
         The prediction from all features.
     alone : (n,) array
@@ -195,7 +195,7 @@ class Explanation:
 
     @cached_property
     def contributions(self) -> Effects:
-        """Effects with everything they add up to; computed on first use, without a query of the model."""
+        """Effects with everything they add up to, from the surrogate and `predictions`, on first use."""
         source, predictions = self._source, self.predictions
         outputs, scale = self.explained, self.scale
         if outputs is None:
@@ -220,7 +220,7 @@ class Explanation:
 
     @property
     def rest(self) -> Array:
-        """What all unselected features add to the prediction, (n,)."""
+        """What all unselected features add to the prediction, (n,); it includes the surrogate's error."""
         return self.contributions.rest
 
     def for_class(self, name: Any = None, *, scale: Scale | None = None) -> Explanation:
@@ -234,17 +234,23 @@ class Explanation:
         scale : "probability", "log-odds" or "value", optional
             By default the probability, or for regression the predicted value.
         """
-        return replace(self, explained=None if name is None else self._outputs_for(name), scale=scale)
+        if scale not in (None, *get_args(Scale)):
+            raise InputError(f"scale is {scale!r}; choose one of {', '.join(map(repr, get_args(Scale)))}.")
+        explained = None if name is None else self._outputs_for(name)
+        return replace(self, explained=explained, scale=scale, known_predictions=self._from_model())
 
     def _outputs_for(self, name: Any) -> Array:
         classes = self._source.classes
-        known: list[Any] = (
-            [*range(self.predictions.shape[1])] if classes is None else [str(c) for c in classes]
-        )
-        wanted = name if classes is None else str(name)
-        if wanted not in known:
-            raise InputError(f"There is no class {name!r}; the classes are {some(known)}.")
-        return np.full(len(self), known.index(wanted))
+        known: Sequence[Any] = range(self.predictions.shape[1]) if classes is None else classes
+        matches = [i for i, c in enumerate(known) if c == name or str(c) == str(name)]
+        if not matches:
+            what = "predicted value" if classes is None else "class"
+            raise InputError(f"There is no {what} {name!r}; choose one of {some([str(c) for c in known])}.")
+        return np.full(len(self), matches[0])
+
+    def _from_model(self) -> Array | None:
+        """Return the model's predictions, so that parts and copies need not query it again; else None."""
+        return self.predictions if self.predicted_by == "model" else None
 
     @property
     def _source(self) -> Source:
@@ -267,9 +273,7 @@ class Explanation:
         `unseen` is counted in these rows; without a view or inputs it stays the same.
         """
         chosen = row_indices(rows, len(self))
-        known = self.known_predictions
-        if known is None and "predictions" in self.__dict__ and self.predicted_by == "model":
-            known = self.predictions
+        known = self._from_model() if "predictions" in self.__dict__ else self.known_predictions
         part = replace(
             self,
             scores=self.scores[chosen],
@@ -278,9 +282,10 @@ class Explanation:
             known_predictions=None if known is None else known[chosen],
             explained=None if self.explained is None else self.explained[chosen],
         )
+        part = replace(part, unseen=part._count_unseen()) if self.unseen else part
         if "contributions" in self.__dict__:  # computed before: do not compute it again
             part.__dict__["contributions"] = self.contributions[chosen]
-        return replace(part, unseen=part._count_unseen()) if self.unseen else part
+        return part
 
     def to_frame(self) -> Any:
         """Return a frame with one row per input and the columns feature_1 .. feature_k, score_1 .. score_k.

@@ -96,6 +96,7 @@ def test_the_model_is_queried_once_and_only_for_predictions() -> None:
     explanation, black_box = explainer.explain(X), explainer.black_box()
     before = black_box.rows
     _ = explanation.effects, explanation.rest, explanation.predictions, explanation[:5].effects
+    _ = explanation.for_class(1).effects, explanation.for_class("2", scale="log-odds").effects
     assert black_box.rows == before + len(X)
     _ = explainer.explain(X, predictions=model(X)).effects
     assert black_box.rows == before + len(X)
@@ -140,6 +141,8 @@ def test_an_unknown_class_or_scale_is_named(explained: tuple[l2x.Explainer, Any]
     explanation = explainer.explain(X)
     with pytest.raises(InputError, match="'venus'"):
         explanation.for_class("venus")
+    with pytest.raises(InputError, match="'logit'"):
+        explanation.for_class(scale="logit")  # type: ignore[arg-type]
     wrong = "probability" if explainer.classes_ is None else "value"
     with pytest.raises(InputError, match=wrong):
         _ = explanation.for_class(scale=wrong).effects

@@ -42,13 +42,26 @@ def shap_explanation(explanation: Explanation) -> Any:
     if explanation.source is None:
         base = np.zeros(len(explanation))
         return shap.Explanation(values=values, base_values=base, data=data, feature_names=names)
-    missing = np.full((len(explanation), 1), np.nan)
+    n = len(explanation)
     return shap.Explanation(
         values=np.concatenate([values, explanation.rest[:, None]], axis=1),
         base_values=explanation.base,
-        data=None if data is None else np.concatenate([data, missing], axis=1),
+        data=None if data is None else np.concatenate([data, np.zeros((n, 1))], axis=1),
+        display_data=None
+        if data is None
+        else np.concatenate([_shown(explanation, data), [[""]] * n], axis=1),
         feature_names=[*names, "all other features"],
     )
+
+
+def _shown(explanation: Explanation, data: Array) -> Array:
+    """Return the values (n, d) as shap writes them: categories by name instead of their codes."""
+    columns = None if explanation.view is None else as_columns(explanation.view)
+    shown = data.astype(object)
+    for c, levels in ({} if columns is None else columns.levels_).items():
+        names = [*map(str, levels.values), "missing or new"]
+        shown[:, c] = [names[int(code) if 0 <= code < len(levels.values) else -1] for code in data[:, c]]
+    return shown
 
 
 def attribution(explanation: Explanation, inputs: Tensor) -> Tensor:

@@ -74,6 +74,10 @@ class Phase:
     choose: Literal["best", "latest", "last"] = "best"
     l2: float = 0.0
 
+    def rows_per_step(self, n: int) -> int:
+        """Return the rows of one update, if there are n training rows."""
+        return min(self.batch_size, math.ceil(n / self.batches))
+
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "batches"):
             _check(self, name, is_whole, "a whole number of at least 1")
@@ -384,7 +388,7 @@ def _threads(number: int | None) -> Iterator[None]:
 
 def _minibatches(n: int, phase: Phase, generator: torch.Generator) -> Iterator[Tensor]:
     """Yield random rows without replacement, epoch after epoch, for `phase.steps` updates."""
-    size = min(phase.batch_size, math.ceil(n / phase.batches))
+    size = phase.rows_per_step(n)
     order, start = torch.randperm(n, generator=generator), 0
     for _ in range(phase.steps):
         if start + size > n:
