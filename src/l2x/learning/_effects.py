@@ -5,8 +5,8 @@ The effects are the Shapley values of this game with k players (Shapley 1953), s
 
     base + Σ effects = v(S),    base + Σ effects + rest = prediction,    base = v(∅)
 
-Only the prediction is the model's. Up to EXACT features all 2^k subsets are evaluated; beyond that, effects are
-means over random orders and their reverses (antithetic pairs, Mitchell et al. 2022), which still add up exactly.
+Only the prediction is the model's. Up to EXACT features all 2^k subsets are evaluated. Beyond that, effects
+are means over random orders and their reverses (antithetic pairs, Mitchell et al. 2022); these also add up.
 """
 
 from __future__ import annotations
