@@ -287,25 +287,38 @@ class Explanation:
             part.__dict__["contributions"] = self.contributions[chosen]
         return part
 
-    def to_frame(self) -> Any:
+    def to_frame(self, *, effects: bool = False) -> Any:
         """Return a frame with one row per input and the columns feature_1 .. feature_k, score_1 .. score_k.
 
         The frame comes from the same library as the input (pandas for arrays) and has its index. If a row
         has fewer than k features, the last names are missing and the last scores are NaN.
+
+        Parameters
+        ----------
+        effects : bool
+            Also return effect_1 .. effect_k, and base, rest and prediction, to which they add up.
         """
         names = self._padded_names
         names[~self.selected] = None
         scores = np.where(self.selected, self.selected_scores, np.nan).T
         columns: dict[str, Any] = by_rank(names.T.tolist(), scores)
+        if effects:
+            found = self.contributions
+            shown = np.where(self.selected, found.effects, np.nan)
+            columns |= {f"effect_{rank}": column for rank, column in enumerate(shown.T, 1)}
+            columns |= {"base": found.base, "rest": found.rest, "prediction": found.prediction}
         given = nw.from_native(self.inputs, pass_through=True)
         backend: Any = given.implementation if isinstance(given, nw.DataFrame) else "pandas"
         frame = nw.from_dict(columns, backend=backend).to_native()
         index = labels(self.inputs)
         return frame if index is None else frame.set_index(index)
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return plain Python objects, for JSON: per row the selected features with index, name and score."""
-        return [
+    def to_dict(self, *, effects: bool = False) -> list[dict[str, Any]]:
+        """Return plain Python objects, for JSON: per row the selected features with index, name and score.
+
+        With `effects`, each feature has its effect, and each row `base`, `rest` and `prediction`.
+        """
+        rows: list[dict[str, Any]] = [
             {
                 "features": [
                     {"index": int(i), "name": str(name), "score": float(row[i])}
@@ -314,6 +327,13 @@ class Explanation:
             }
             for row, picked, names in zip(self.scores, self.indices, self.names, strict=True)
         ]
+        if effects:
+            found = self.contributions
+            for i, row in enumerate(rows):
+                for feature, effect in zip(row["features"], found.effects[i], strict=False):
+                    feature["effect"] = float(effect)
+                row |= {name: float(getattr(found, name)[i]) for name in ("base", "rest", "prediction")}
+        return rows
 
     def to_html(self, *, rows: int = 20) -> str:
         """Return the first `rows` as HTML: values shaded by rank, highlighted texts, or images."""

@@ -89,6 +89,23 @@ def test_they_do_not_depend_on_other_rows_and_survive_a_file(
     np.testing.assert_allclose(again.effects, explanation.effects, atol=1e-6)
 
 
+def test_frames_and_json_have_them_on_request(explained: tuple[l2x.Explainer, Any]) -> None:
+    explainer, X = explained
+    explanation = explainer.explain(X)[:6]
+    plain, frame = explanation.to_frame(), explanation.to_frame(effects=True)
+    k = explanation.k
+    assert list(frame)[: 2 * k] == list(plain)
+    effects = frame[[f"effect_{rank}" for rank in range(1, k + 1)]]
+    assert (effects.isna() == ~explanation.selected).all(axis=None)
+    whole = frame["base"] + effects.sum(axis=1) + frame["rest"]
+    np.testing.assert_allclose(whole, frame["prediction"], atol=1e-6)
+    for row, expected in zip(explanation.to_dict(effects=True), frame["prediction"], strict=True):
+        whole = row["base"] + sum(feature["effect"] for feature in row["features"]) + row["rest"]
+        assert whole == pytest.approx(row["prediction"], abs=1e-6)
+        assert row["prediction"] == expected
+    assert "effect" not in explanation.to_dict()[0]["features"][0]
+
+
 def test_the_model_is_queried_once_and_only_for_predictions() -> None:
     model, X, _, k = CASES["table"]
     explainer = l2x.Explainer(model, k, training=l2x.TrainingPlan.quick().with_steps(value=4, selector=3))
