@@ -137,7 +137,7 @@ class TrainingPlan:
     """
 
     value: Phase = Phase(900, 1e-2, batch_size=512, averaging=0.99, patience=6)
-    selector: Phase = Phase(320, 4e-3, batch_size=512, batches=3, averaging=0.98, choose="latest")
+    selector: Phase = Phase(600, 3e-3, batch_size=512, batches=3, averaging=0.99, choose="latest")
     evaluations: int = 20
     validation_rows: int = 4000
     progress: bool = True
@@ -159,7 +159,7 @@ class TrainingPlan:
 
     @classmethod
     def thorough(cls, *, progress: bool = True) -> TrainingPlan:
-        """Return a plan for tables that takes about five times as long as the default.
+        """Return a plan for tables that takes three to four times as long as the default.
 
         It has more and larger batches and lower rates. On average it is hardly better (benchmarks/fit.py).
         With `progress`, progress bars are shown.

@@ -198,7 +198,7 @@ def test_quick_plans_in_numbers() -> None:
         quick = training_plan(view, paper=False, quick=True, progress=False)
         paper = training_plan(view, paper=True, quick=True, progress=False)
         steps[type(view).__name__] = (quick.value.steps, quick.selector.steps, paper.selector.steps)
-    assert steps == {"Columns": (225, 160, 100), "Words": (250, 150, 100), "Sentences": (150, 100, 120)}
+    assert steps == {"Columns": (225, 300, 100), "Words": (250, 150, 100), "Sentences": (150, 100, 120)}
 
 
 def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
