@@ -159,7 +159,7 @@ class TrainingPlan:
 
     @classmethod
     def thorough(cls, *, progress: bool = True) -> TrainingPlan:
-        """Return a plan for tables that takes three to four times as long as the default.
+        """Return a plan for tables that takes two to four times as long as the default.
 
         It has more and larger batches and lower rates. On average it is hardly better (benchmarks/fit.py).
         With `progress`, progress bars are shown.
