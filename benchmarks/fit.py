@@ -143,20 +143,20 @@ def measure(case: str, seed: int) -> Iterator[Record]:
     key = {"case": case, "seed": seed, "rows": len(X), "k": k, **measured_here()}
     for name, plan in PLANS.items():
         explainer, spent = timed(lambda plan=plan: l2x.Explainer(model, k, training=plan, seed=seed).fit(X))
-        yield {**key, "method": name, **spent, **quality(explainer, TEST)}
+        yield {**key, "timed": name, **spent, **quality(explainer, TEST)}
         if name == "default":
-            yield {**key, "method": "matrix products alone", **floor(explainer, plan, len(X))}
+            yield {**key, "timed": "matrix products alone", **floor(explainer, plan, len(X))}
             if not seed and case not in small.PROBLEMS:
                 yield {
                     **key,
-                    "method": "default",
+                    "timed": "default",
                     "tested": EXPLAINED,
                     **spent,
                     **quality(explainer, EXPLAINED),
                 }
     for name, method in peers(case, model, X, k).items() if not seed else ():
         found, spent = timed(lambda method=method: quality(method, EXPLAINED))
-        yield {**key, "method": name, "tested": EXPLAINED, **spent, **found}
+        yield {**key, "timed": name, "tested": EXPLAINED, **spent, **found}
 
 
 def goals(records: Records) -> Iterator[Record]:
@@ -169,8 +169,7 @@ def goals(records: Records) -> Iterator[Record]:
     for label, cases in groups.items():
         whole = Records(r for r in records if r["case"] in cases and "tested" not in r)
         seconds = {
-            m: np.mean(whole.select(method=m).values("cpu_seconds"))
-            for m in (*PLANS, "matrix products alone")
+            m: np.mean(whole.select(timed=m).values("cpu_seconds")) for m in (*PLANS, "matrix products alone")
         }
         ratio = seconds["default"] / seconds["thorough"]
         most = 1 / 4 if label == "breast cancer" else 1 / 5
@@ -180,7 +179,7 @@ def goals(records: Records) -> Iterator[Record]:
         if label == "breast cancer":
             yield _goal(f"{label}: CPU seconds", seconds["default"], "at most 8", seconds["default"] <= 8)
         for measure in ("exact_sets", "posthoc_accuracy", "judge_accuracy"):
-            if not (values := [whole.select(method=m).values(measure) for m in PLANS])[0]:
+            if not (values := [whole.select(timed=m).values(measure) for m in PLANS])[0]:
                 continue
             difference = np.mean(values[0]) - np.mean(values[1])
             yield _goal(
@@ -211,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.randn(9, 9) @ torch.randn(9, 9)
     records = Records((r for r in Records.load(PATH) if "case" in r), PATH) if given.write else Records()
     for seed, case in product(range(given.seeds), given.cases):
-        if not records.has(case=case, seed=seed, method="thorough"):
+        if not records.has(case=case, seed=seed, timed="thorough"):
             new = list(measure(case, seed))
             for record in new:
                 shown = {name: value for name, value in record.items() if name not in ("machine", "threads")}

@@ -15,6 +15,7 @@ from website import ROOT
 RECORDS = ROOT / "results"
 # Records of benchmarks, which have no report: their title, and the command that measures them.
 BENCHMARKS = {
+    "fit": ("Time to fit, and what the default plan loses", "python benchmarks/fit.py --write"),
     "explain": ("Time to explain rows, compared with a forward pass", "python benchmarks/explain.py --write"),
     "onnx": ("Time to explain with ONNX", "python benchmarks/export.py"),
     "serve": ("Time to explain over HTTP", "python benchmarks/serve.py"),
@@ -86,7 +87,8 @@ def section_text(section: Any, name: str, number: int, folder: Path) -> str:
 def benchmark_table(records: list[dict[str, Any]]) -> str:
     """Return the measurements of a benchmark and its goals."""
     reached = {True: "yes", False: "**no**", None: "–"}
-    rows = [[r["measure"], str(r["value"]), str(r["goal"]), reached[r["holds"]]] for r in records]
+    measured = [record for record in records if "measure" in record]
+    rows = [[r["measure"], str(r["value"]), str(r["goal"]), reached[r["holds"]]] for r in measured]
     return markdown_table(["measured", "value", "goal", "reached"], rows)
 
 

