@@ -92,7 +92,7 @@ def test_as_many_features_as_a_row_needs(
     assert found["truth"]["tpr"].value > 0.99  # after 150 steps, a few of 1,000 rows rank chance first
     # Rows have as many as they need: nothing stands in the way of 0.
     assert "at best 0.000 with this k" in str(found)
-    # The curve is of the whole ranking, whatever rows keep.
+    # The curve shows the whole ranking, however many features rows keep.
     assert [k for k, _ in found.curve] == [1, 2, 3, 4, 5]
     half = l2x.report(explanation, one_column, tables.evaluator, tables.test, brief=True, **options)
     assert half.mean_size == found.mean_size
