@@ -73,7 +73,7 @@ def test_as_many_features_as_a_row_needs(
     evaluator: FittedSurrogate, tables: Tables, plan: l2x.TrainingPlan
 ) -> None:
     # One column decides: of three, one is all that a row needs, and further features are chance.
-    explainer = l2x.Explainer(one_column, 3, training=plan).fit(tables.fit)
+    explainer = l2x.Explainer(one_column, 3, training=l2x.TrainingPlan(progress=False)).fit(tables.fit)
     truth, options = np.tile(np.arange(5) == 1, (1000, 1)), {"evaluator": evaluator, "training": plan}
     found = l2x.report(
         explainer,
@@ -89,7 +89,7 @@ def test_as_many_features_as_a_row_needs(
     assert found.mean_size == explanation.sizes.mean() < 2
     assert f"at most k = 3 of 5 features, {found.mean_size:.2f} on average, 1,000 rows" in str(found)
     assert "at most k = 3" in found.to_html()
-    assert found["truth"]["tpr"].value > 0.99  # after 150 steps, a few of 1,000 rows rank chance first
+    assert found["truth"]["tpr"].value == 1
     # Rows have as many as they need: nothing stands in the way of 0.
     assert "at best 0.000 with this k" in str(found)
     # The curve shows the whole ranking, however many features rows keep.

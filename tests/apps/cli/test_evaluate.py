@@ -55,15 +55,14 @@ def test_fit_an_onnx_model(folder: Folder) -> None:
 
 
 def test_selected_features_beat_random_ones(folder: Folder) -> None:
-    command = ("evaluate", "tree.l2x", "cli_models:tree", "test.parquet", "--brief", "--quick", "-q")
+    command = ("evaluate", "tree.l2x", "cli_models:tree", "test.parquet", "--brief", "-q")
     report = json.loads(folder.run(*command, "--json").stdout)
     origin = {"l2x": l2x.__version__, "explainer": "tree.l2x", "model": "cli_models:tree"}
     assert report.items() >= (origin | {"data": "test.parquet", "k": 2, "features": 5}).items()
     assert report["rows"] == 100  # the evaluator was fitted on the other half
     fidelity, evaluator, bits = (values_of(report, part) for part in ("fidelity", "evaluator", "information"))
     assert fidelity["mean"] > 0.9 > fidelity["random"] > fidelity["mean_removal"]
-    # An evaluator that learned quickly from 100 rows, measured on 100 rows: its standard error is 0.03.
-    assert evaluator["selection"] > 0.85 > evaluator["random"]
+    assert evaluator["selection"] > 0.9 > evaluator["random"]
     assert 0 < bits["captured"] <= bits["available"] <= 1
     assert report["finding"] == "untested"
     assert "can be gamed" in report["verdict"]
