@@ -86,7 +86,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model : anything that predicts
-        A callable, an estimator, a torch module, a booster, an `.onnx` path: see `as_black_box`.
+        A callable, an estimator, a torch module, a booster, an `.onnx` path, a `transformers` pipeline: see
+        `as_black_box`.
     k : int
         Features per explanation; `explain(X, k=...)` can use another number later.
     features : View, default `Columns()`

@@ -1,7 +1,8 @@
 """The model being explained, and everything about querying it."""
 
-from l2x.model._black_box import SUM_TOLERANCE, BlackBox, Task, as_black_box, evaluating, numbers_of
+from l2x.model._black_box import SUM_TOLERANCE, BlackBox, Task, as_black_box, numbers_of
 from l2x.model._endpoint import Endpoint
+from l2x.model._evaluating import evaluating
 from l2x.model._querying import (
     Memory,
     Part,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +16,8 @@ from scipy.special import expit, softmax
 from l2x._base.arrays import Array, tensor_to_array
 from l2x.errors import BlackBoxError, InputError, require
 from l2x.model._endpoint import Endpoint
+from l2x.model._evaluating import evaluating
+from l2x.model._transformers import check_has_tokenizer, is_transformer, transformer_options
 
 Task = Literal["classification", "regression"]
 
@@ -156,19 +156,24 @@ class BlackBox:
         )
 
 
-def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) -> BlackBox:
+def as_black_box(
+    model: Any, *, task: Task | None = None, logits: bool = False, label: str | None = None
+) -> BlackBox:
     """Wrap anything that predicts as one function from inputs to P_m(y|x).
 
     Parameters
     ----------
     model : object
         A callable, a scikit-learn style estimator, a torch module, a LightGBM or XGBoost booster, the path of
-        an `.onnx` file, or the address of a model (`https://...`, see `Endpoint`).
+        an `.onnx` file, the address of a model (`https://...`, see `Endpoint`), or, of `transformers`, a
+        text-classification pipeline or a pair (model, tokenizer).
     task : "classification", "regression" or None
         None takes what the model declares, or decides on its first prediction: several columns are class
         probabilities, one column is a value.
     logits : bool
         Whether the outputs are logits, as those of many torch modules.
+    label : str, optional
+        For models of `transformers`: the label whose probability is explained, compared with its absence.
 
     Returns
     -------
@@ -179,14 +184,30 @@ def as_black_box(model: Any, *, task: Task | None = None, logits: bool = False) 
     Raises
     ------
     InputError
-        If the object does not predict, or cannot have this `task` or `logits`.
+        If the object does not predict, or cannot have this `task`, `logits` or `label`.
+
+    Notes
+    -----
+    A pipeline of `transformers` is queried for the scores of all labels, in batches, whatever its `top_k`.
+    Texts that are too long for the model are truncated. What is explained depends on the model:
+
+    - single label (softmax): the distribution over the labels, which become the names of the classes;
+    - one label (sigmoid): the probability of the label, with the classes "not LABEL" and "LABEL";
+    - multi-label (sigmoid): the probabilities of all labels together, as values (task "regression"), or, with
+      `label="toxic"`, the probability of this label;
+    - regression: the predicted values.
 
     >>> black_box = as_black_box(lambda X: np.full((len(X), 2), 0.5))
     >>> black_box(np.zeros((3, 4))).shape, black_box.rows
     ((3, 2), 3)
     """
+    if is_transformer(model):
+        return BlackBox(**transformer_options(model, task=task, logits=logits, label=label))
+    if label is not None:
+        raise InputError(f"label is {label!r}, but only models of transformers have labels; remove it.")
     if isinstance(model, BlackBox):
         return _unchanged(model, task, logits)
+    check_has_tokenizer(model)
     if isinstance(model, str | Path | Endpoint):
         return _by_address(model, task, logits)
     return _by_object(model, task, logits)
@@ -324,6 +345,11 @@ def _shown(output: Any) -> str:
             f"labels, such as {first!r}: l2x explains P(y|x). Pass the estimator itself, its predict_proba, "
             "or a function that returns the probabilities of the classes."
         )
+    if isinstance(first, dict) and {"label", "score"} <= first.keys():
+        return (
+            f"labels and scores, such as {first}: pass the text-classification pipeline itself, or a "
+            "function that returns an array of the probabilities of the classes."
+        )
     return f"{type(output).__name__}, not an array of numbers."
 
 
@@ -375,50 +401,6 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
             return module(x if first is None else x.to(first.device))
 
     return predict
-
-
-@dataclass
-class _Mode:
-    """The mode that a part of a torch module had before `evaluating`, and its number of callers."""
-
-    part: Any
-    training: bool
-    users: int = 0
-
-
-# The parts that a thread evaluates at the moment, by id: modules may share parts.
-_modes: dict[int, _Mode] = {}
-_modes_lock = threading.Lock()
-
-
-@contextmanager
-def evaluating(module: Any) -> Iterator[None]:
-    """Keep a torch module in evaluation mode, then restore the mode of each of its parts.
-
-    Several threads may evaluate one module, or modules that share parts: the first to enter saves the mode
-    of a part, and the last to leave restores it.
-    """
-    parts = list(module.modules())
-    with _modes_lock:
-        for part in parts:
-            _modes.setdefault(id(part), _Mode(part, part.training)).users += 1
-    try:
-        with _modes_lock:
-            if any(part.training for part in parts):
-                module.eval()
-        yield
-    finally:
-        with _modes_lock:
-            for part in parts:
-                _leave(part)
-
-
-def _leave(part: Any) -> None:
-    mode = _modes[id(part)]
-    mode.users -= 1
-    if not mode.users:
-        part.training = mode.training
-        del _modes[id(part)]
 
 
 def _booster(booster: Any, kind: str, task: Task | None, logits: bool) -> BlackBox:
