@@ -273,7 +273,7 @@ def test_the_model_is_queried_once_per_mask(evaluator: FittedSurrogate, tables: 
         return one_column(X)
 
     l2x.report(RandomK(), counting, tables.evaluator, tables.test, 1, evaluator=evaluator, brief=True)
-    maskings, masks = 3, 3  # a mean, zeros, draws; the selection, random features, all others
+    maskings, masks = 1 + 1 + 20, 3  # a mean, a median, draws; the selection, random features, all others
     assert rows == (1 + maskings * masks) * len(tables.test)
 
 

@@ -65,7 +65,7 @@ def test_libraries_agree(name: str) -> None:
     assert torch.equal(encoded.nan_to_num(9.0), reference.nan_to_num(9.0))
 
 
-@pytest.mark.parametrize("masking", ["mean", "zero", "resample"])
+@pytest.mark.parametrize("masking", ["mean", "median", "zero", "resample"])
 @pytest.mark.parametrize("name", TABLES)
 def test_masking_keeps_cells_and_types(name: str, masking: str) -> None:
     table = TABLES[name]
@@ -86,7 +86,8 @@ def test_masking_keeps_cells_and_types(name: str, masking: str) -> None:
         assert after[column][selected].tolist() == before[column][selected].tolist()
     if masking != "resample":
         assert set(after["colour"][~mask[:, 0]]) == {"red"}  # the most frequent one
-        usual = 0 if masking == "zero" else round(FRAME["age"].mean())
+        median = FRAME["age"].quantile(interpolation="lower")
+        usual = {"zero": 0, "mean": round(FRAME["age"].mean()), "median": median}[masking]
         assert set(after["age"][~mask[:, 3]]) == {usual}
     else:
         assert after["income"][~mask[:, 4]].isna().any()  # missing cells are resampled like others

@@ -129,8 +129,8 @@ def test_names_may_be_integers(names: list[int]) -> None:
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(l2x.errors.InputError, match="masking is 'median'"):
-        Columns(masking="median").fit(np.ones((2, 2)))
+    with pytest.raises(l2x.errors.InputError, match="masking is 'mode'"):
+        Columns(masking="mode").fit(np.ones((2, 2)))
     with pytest.raises(l2x.errors.InputError, match="1 names were given for a table of 2"):
         Columns(names=["a"]).fit(np.ones((2, 2)))
 
@@ -138,12 +138,26 @@ def test_wrong_options() -> None:
 def test_masking_keeps_what_is_selected() -> None:
     X = np.random.default_rng(0).normal(5, 2, size=(50, 4))
     mask = np.random.default_rng(1).random((50, 4)) < 0.5
-    for masking in ("mean", "zero", "resample"):
+    for masking in ("mean", "median", "zero", "resample"):
         view = Columns(masking=masking).fit(X)
         masked = view.for_model(X, mask)
         assert np.array_equal(masked[mask], X[mask])
         if masking == "resample":
             assert np.isin(masked[~mask], X).all()
+
+
+def test_the_median_is_a_value_that_occurs_and_gaps_do_not_count() -> None:
+    X = np.array([[0.0, 5.0, np.nan], [0.0, np.nan, np.nan], [0.0, 1.0, np.nan], [900.0, 2.0, np.nan]])
+    view = Columns(masking="median", missing="allow").fit(X)
+    assert view.for_model(X, np.zeros(X.shape, dtype=bool))[0].tolist() == [0, 2, 0]
+
+
+def test_the_median_is_restored_and_fitted_again() -> None:
+    view = Columns(masking="median").fit(np.arange(9.0)[:, None])
+    restored = Columns(masking="median").restore(*view.state())
+    nothing = np.zeros((1, 1), dtype=bool)
+    assert restored.for_model(np.ones((1, 1)), nothing).tolist() == [[4]]
+    assert view.fit(np.full((3, 1), 7.0)).for_model(np.ones((1, 1)), nothing).tolist() == [[7]]
 
 
 def test_large_offsets_keep_their_precision() -> None:

@@ -236,7 +236,7 @@ def test_the_maskings_of_a_view(case: Case) -> None:
 
 def test_groups_have_all_maskings_of_columns() -> None:
     view = l2x.ColumnGroups({"pair": [0, 2]}).fit(TABLE)
-    assert set(view.maskings()) == {"mean", "zero", "resample"}
+    assert set(view.maskings()) == {"mean", "median", "zero", "resample"}
     nothing = np.zeros((60, view.d), dtype=bool)
     assert not view.maskings()["zero"].for_model(TABLE, nothing).any()
 

@@ -137,13 +137,13 @@ def test_what_may_be_selected() -> None:
     assert found.sum(axis=1).tolist() == [3, 1, 4]
 
 
-@pytest.mark.parametrize("own", ["mean", "zero", "resample"])
+@pytest.mark.parametrize("own", ["mean", "median", "zero", "resample"])
 def test_the_views_own_comes_first_and_each_stands_once(own: str) -> None:
     view = l2x.Columns(masking=own).fit(TABLE)
     ways = view.maskings()
     assert next(iter(ways)) == own
     assert ways[own] is view
-    assert set(ways) == {"mean", "zero", "resample"}
+    assert set(ways) == {"mean", "median", "zero", "resample"}
     assert {way: other.masking for way, other in ways.items()} == {way: way for way in ways}
     assert view.masking == own
 
@@ -153,6 +153,7 @@ def test_each_way_masks_in_its_own_way() -> None:
     masked = {way: other.for_model(TABLE, nothing) for way, other in view.maskings().items()}
     assert np.allclose(masked["mean"], TABLE.mean(axis=0))
     assert not masked["zero"].any()
+    assert np.isin(masked["median"][0], TABLE).all()
     assert set(masked["resample"][:, 0]) <= set(TABLE[:, 0])
 
 

@@ -17,7 +17,17 @@ from l2x.baselines import RandomK
 from l2x.errors import InputError
 from l2x.evaluation import Bootstrap, Estimate, posthoc_accuracy, posthoc_r2
 from l2x.evaluation._metrics import overlap
-from l2x.learning._agreement import GROUPS, Score, r2, random_selections, same_class, scored, squared_errors
+from l2x.learning._agreement import (
+    GROUPS,
+    Score,
+    masked_predictions,
+    r2,
+    random_selections,
+    same_class,
+    scored,
+    squared_errors,
+)
+from l2x.model import as_black_box
 
 RNG = np.random.default_rng(0)
 
@@ -34,7 +44,7 @@ def test_all_features_preserve_every_prediction(table: np.ndarray) -> None:
 def test_the_right_feature_preserves_predictions_and_its_removal_does_not(table: np.ndarray) -> None:
     scores = np.zeros(table.shape)
     scores[:, 1] = 1
-    for masking in ("mean", "zero", "resample"):
+    for masking in ("mean", "median", "zero", "resample"):
         right = select(scores, 1, l2x.Columns(masking=masking).fit(table))
         assert posthoc_accuracy(one_column, table, right) == 1.0
         assert posthoc_accuracy(one_column, table, right, removal=True) < 0.7
@@ -44,6 +54,44 @@ def test_without_a_view_columns_are_set_to_their_means(table: np.ndarray) -> Non
     scores = RNG.random(table.shape)
     with_view = posthoc_accuracy(one_column, table, select(scores, 2, l2x.Columns().fit(table)))
     assert posthoc_accuracy(one_column, table, select(scores, 2, None)) == with_view
+
+
+def test_maskings_of_tables_and_of_other_views() -> None:
+    assert l2x.Columns(masking="median").reported_maskings() == ("median", "mean", "resample")
+    assert l2x.Columns(masking="zero").reported_maskings() == ("zero", "mean", "median", "resample")
+    assert l2x.Words(length=3).reported_maskings() == (None,)
+    with pytest.raises(InputError, match="masking is 'median', but Words has 'drop' or 'replace'"):
+        masked_predictions(
+            as_black_box(one_column), l2x.Words(length=3), ["a"], np.ones((1, 3)), masking="median"
+        )
+
+
+def test_a_masking_replaces_that_of_the_view(table: np.ndarray) -> None:
+    scores = RNG.random(table.shape)
+    for masking in ("mean", "median"):
+        own = select(scores, 2, l2x.Columns(masking=masking).fit(table))
+        other = select(scores, 2, l2x.Columns(masking="zero").fit(table))
+        expected = posthoc_accuracy(one_column, table, own)
+        assert posthoc_accuracy(one_column, table, other, masking=masking) == expected
+
+
+def test_resampling_averages_predictions_over_twenty_rows() -> None:
+    """The mean of a linear model over random rows is near its value at the mean row; one draw is not."""
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    queried: list[int] = []
+
+    def linear(rows: np.ndarray) -> np.ndarray:
+        queried.append(len(rows))
+        return rows.sum(axis=1)
+
+    black_box, view = as_black_box(linear, task="regression"), l2x.Columns(masking="resample").fit(X)
+    nothing = np.zeros(X.shape, dtype=bool)
+    once = masked_predictions(black_box, view, X, nothing)
+    assert sum(queried) == 400
+    averaged = masked_predictions(black_box, view, X, nothing, masking="resample")
+    assert sum(queried) == 21 * 400
+    # 400 variances of means of 20: their ratio is 20, with a standard error of about 7 %.
+    assert once.var() / averaged.var() == pytest.approx(20, rel=0.3)
 
 
 def test_known_predictions_are_not_queried_again(table: np.ndarray) -> None:

@@ -205,11 +205,16 @@ class Evidence:
 
     @cached_property
     def masked(self) -> dict[str | None, RemovalTest[Array]]:
-        """The model's predictions under these masks, (n, outputs) each, for every way of masking that the
-        view has; its own comes first. The model is queried once per mask."""
+        """The model's predictions under these masks, (n, outputs) each, by masking; the view's own is first.
+
+        Tables have the maskings that every figure is reported under, other views all maskings they define.
+        The model is queried once per mask and row, and 20 times for values of random training rows."""
+        ways = self.view.reported_maskings()
         return {
-            masking: self.masks.map(partial(masked_predictions, self.black_box, view, self.X_test))
-            for masking, view in self.view.maskings().items()
+            way: self.masks.map(
+                partial(masked_predictions, self.black_box, self.view, self.X_test, masking=way)
+            )
+            for way in (tuple(self.view.maskings()) if ways == (None,) else ways)
         }
 
     @cached_property

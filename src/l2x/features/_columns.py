@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import narwhals as nw
 import numpy as np
@@ -21,10 +21,12 @@ from l2x.features._table_input import MaskedTable, Scaling, TableInput, quantile
 from l2x.features._tables import UNSEEN, Cells, Levels, column_index, is_categorical, native
 from l2x.features._view import TableLayout, View, shared_tensor
 
-Masking = Literal["mean", "zero", "resample"]
+Masking = Literal["mean", "median", "zero", "resample"]
 Missing = Literal["auto", "allow", "error"]
 Groups = Mapping[str, Sequence[str | int]]
 
+# Fidelity is reported under these: a mean alone may be a value that no row has.
+REPORTED_MASKINGS: tuple[Masking, ...] = ("mean", "median", "resample")
 # Rows to resample from: enough for a smooth average, few enough for an artifact.
 BACKGROUND_ROWS = 512
 # Quantiles are computed on this many rows, or on fewer in a wide table, whose sample must fit into memory.
@@ -55,10 +57,11 @@ class Columns(View):
         (piecewise-linear encoding, Gorishniy et al. 2022), all of it zero if the column is not selected.
         Models with thresholds need it; 0 gives x alone, as in the paper. Beyond 4,096 columns there are
         fewer bins.
-    masking : "mean", "zero" or "resample"
-        What the black box gets instead of an unselected value: the column's training mean, zero, or the
-        value of a random training row. For categories, "mean" and "zero" are the most frequent category.
-        Columns of a frame keep their type; a mean of integers is rounded.
+    masking : "mean", "median", "zero" or "resample"
+        What the black box gets instead of an unselected value: the column's training mean, its median (a
+        value that occurs in training rows), zero, or the value of a random training row. For categories, all
+        but "resample" are the most frequent category. Columns of a frame keep their type; a mean of integers
+        is rounded.
     categorical : sequence of names or positions
         Columns of numbers that are codes of categories.
     max_categories : int
@@ -99,7 +102,8 @@ class Columns(View):
         )
         self._set_empty(np.flatnonzero(np.isnan(matrix).all(axis=0)).tolist())
         rng = np.random.default_rng(0)
-        self.background_ = matrix[rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)]
+        background = rng.choice(len(matrix), min(len(matrix), BACKGROUND_ROWS), replace=False)
+        self._set_background(matrix[background])
         columns = matrix.shape[1]
         rows = min(len(matrix), QUANTILE_ROWS, max(FEWEST_QUANTILE_ROWS, QUANTILE_CELLS // columns))
         sample = matrix[rng.choice(len(matrix), rows, replace=False)]
@@ -173,8 +177,17 @@ class Columns(View):
             rng = rng or np.random.default_rng(0)
             chosen = rng.integers(len(self.background_), size=n)
             return self.cells_.filled(X, mask, self.background_, chosen)
-        usual = np.zeros(mask.shape[1]) if self.masking == "zero" else self.scaling_.mean
-        return self.cells_.filled(X, mask, usual[None], np.zeros(n, dtype=np.int64))
+        return self.cells_.filled(X, mask, self._usual(mask.shape[1])[None], np.zeros(n, dtype=np.int64))
+
+    def _usual(self, columns: int) -> Array:
+        """Return the value of each column that replaces unselected cells, (columns,)."""
+        if self.masking == "zero":
+            return np.zeros(columns)
+        return self.scaling_.mean if self.masking == "mean" else self.medians_
+
+    def reported_maskings(self) -> tuple[str | None, ...]:
+        """Return mean, median and resampling, and the view's own first; see `View.reported_maskings`."""
+        return tuple(dict.fromkeys((self.masking, *REPORTED_MASKINGS)))
 
     def units(self, parts: Tensor) -> Tensor:
         """Return scores of columns summed over groups; see `View.units`."""
@@ -266,7 +279,7 @@ class Columns(View):
         self.cells_ = Cells(self.column_names_, levels, learned["gaps"])
         self._set_empty(learned["empty"])
         self.scaling_ = Scaling(arrays["mean"], arrays["centre"], arrays["scale"])
-        self.background_ = arrays["background"]
+        self._set_background(arrays["background"])
         self._set_edges(arrays["edges"])
         return self
 
@@ -291,6 +304,12 @@ class Columns(View):
         if self.groups:
             self.names_, self.group_ = grouped(columns, self.groups)
 
+    def _set_background(self, rows: Array) -> None:
+        """Set the rows to resample from, and their medians: for numbers a value that occurs, not a mean."""
+        self.background_ = rows
+        self.medians_ = quantiles(rows, (0.5,), method="inverted_cdf")[0]
+        self.medians_[list(self.levels_)] = 0.0  # the most frequent category
+
     def _set_empty(self, columns: list[int]) -> None:
         """Set the columns without a single training value, and the features with only such columns."""
         self.empty_columns_ = columns
@@ -305,8 +324,9 @@ class Columns(View):
             self.empty_ = torch.from_numpy(empty) if empty.any() else None
 
     def _check_options(self) -> None:
-        if self.masking not in ("mean", "zero", "resample"):
-            raise InputError(f"masking is {self.masking!r}; choose 'mean', 'zero' or 'resample'.")
+        if self.masking not in get_args(Masking):
+            choices = "'mean', 'median', 'zero' or 'resample'"
+            raise InputError(f"masking is {self.masking!r}; choose {choices}.")
         if self.missing not in ("auto", "allow", "error"):
             raise InputError(f"missing is {self.missing!r}; choose 'auto', 'allow' or 'error'.")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -70,12 +70,17 @@ class Scaling:
         return torch.tensor(self.centre), torch.tensor(self.scale)
 
 
-def quantiles(sample: Array, shares: Array | Sequence[float]) -> Array:
+def quantiles(
+    sample: Array, shares: Array | Sequence[float], *, method: Literal["linear", "inverted_cdf"] = "linear"
+) -> Array:
     """Return quantiles (shares, columns) of the cells that are not missing; zeros if all are missing."""
     if not np.isnan(sample).any():
-        return np.quantile(sample, shares, axis=0)
+        return np.quantile(sample, shares, axis=0, method=method)
     columns = [column[~np.isnan(column)] for column in sample.T]
-    edges = [np.quantile(column, shares) if len(column) else np.zeros(len(shares)) for column in columns]
+    edges = [
+        np.quantile(column, shares, method=method) if len(column) else np.zeros(len(shares))
+        for column in columns
+    ]
     return np.stack(edges, axis=1)
 
 

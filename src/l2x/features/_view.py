@@ -225,6 +225,14 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
         ways = get_args(get_type_hints(type(self)).get("masking"))
         return {own: self} | {way: copy.copy(self).set_params(masking=way) for way in ways if way != own}
 
+    def reported_maskings(self) -> tuple[str | None, ...]:
+        """Return the maskings that every figure of fidelity is reported under, the view's own first.
+
+        None stands for the view's own masking. It is the only one for texts and images: there is no median
+        word, and patches of another image are not a background.
+        """
+        return (None,)
+
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what `fit` learned, as JSON and as arrays."""

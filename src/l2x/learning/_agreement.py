@@ -26,6 +26,9 @@ CHANCE = int.from_bytes(b"chance", "big")
 GROUPS = 2000
 DRAWS = 1000
 LEVEL = 0.95
+# Random training rows that replace the unselected columns of a row, if masking is "resample"; the model's
+# predictions are averaged over them.
+RESAMPLED_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,13 @@ def removal_test(mask: Array, selectable: Array | None, *, seed: int, draws: int
 
 
 def posthoc_accuracy(
-    model: Any, X: Any, explanation: Explanation, *, removal: bool = False, predictions: Array | None = None
+    model: Any,
+    X: Any,
+    explanation: Explanation,
+    *,
+    removal: bool = False,
+    predictions: Array | None = None,
+    masking: str | None = None,
 ) -> float:
     """Return the share of rows where argmax P_m(y | x̃_S) = argmax P_m(y | x) (section 4.2).
 
@@ -248,6 +257,9 @@ def posthoc_accuracy(
         A good explanation then scores low.
     predictions : (n, classes) array, optional
         The model's predictions for X, if known; this halves the number of queries.
+    masking : "mean", "median" or "resample", optional
+        Replaces the masking of the view, for tables. "resample" averages the model's predictions over the
+        values of 20 random training rows, which takes 20 queries per row.
 
     Returns
     -------
@@ -263,12 +275,18 @@ def posthoc_accuracy(
     >>> posthoc_accuracy(model, X, right)
     1.0
     """
-    whole, part = _predictions(as_black_box(model), X, explanation, removal, predictions)
+    whole, part = _predictions(as_black_box(model), X, explanation, removal, predictions, masking)
     return _agreeing(part, whole, classes=True)
 
 
 def posthoc_r2(
-    model: Any, X: Any, explanation: Explanation, *, removal: bool = False, predictions: Array | None = None
+    model: Any,
+    X: Any,
+    explanation: Explanation,
+    *,
+    removal: bool = False,
+    predictions: Array | None = None,
+    masking: str | None = None,
 ) -> float:
     """Return the R² of the model's predictions for masked rows, compared with those for whole rows.
 
@@ -286,6 +304,8 @@ def posthoc_r2(
         Mask the selected features instead.
     predictions : (n, outputs) array, optional
         The model's predictions for X, if known.
+    masking : "mean", "median" or "resample", optional
+        Replaces the masking of the view, as in `posthoc_accuracy`.
 
     Returns
     -------
@@ -300,7 +320,7 @@ def posthoc_r2(
     >>> round(posthoc_r2(lambda X: 2 * X[:, 0], X, right), 3)
     1.0
     """
-    whole, part = _predictions(as_black_box(model), X, explanation, removal, predictions)
+    whole, part = _predictions(as_black_box(model), X, explanation, removal, predictions, masking)
     return _agreeing(part, whole, classes=False)
 
 
@@ -350,18 +370,54 @@ def _agreeing(part: Array, whole: Array, *, classes: bool) -> float:
     return float(r2(error.mean(), spread.mean()))
 
 
-def masked_predictions(black_box: BlackBox, view: View, X: Any, mask: Array) -> Array:
-    """Query the model for checked rows that the view masks: P_m(y | x̃_S), (n, outputs)."""
+def masked_predictions(
+    black_box: BlackBox, view: View, X: Any, mask: Array, *, masking: str | None = None
+) -> Array:
+    """Query the model for checked rows that the view masks: P_m(y | x̃_S), (n, outputs).
+
+    Parameters
+    ----------
+    black_box : BlackBox
+        The model.
+    view : View
+        A fitted view.
+    X : inputs
+        Rows that the view has checked.
+    mask : (n, d) boolean array
+        The features that stay.
+    masking : str, optional
+        One of `view.maskings()`, such as those in `view.reported_maskings()`; by default the view's own.
+        With "resample", predictions are averaged over the values of 20 random training rows. By default, a
+        view that draws replacements draws only once.
+    """
+    draws = 1
+    if masking is not None:
+        view = _with_masking(view, masking)
+        draws = RESAMPLED_ROWS if view.draws_replacements else 1
     rng = np.random.default_rng(0)
-    parts = [
-        black_box(view.for_model(view.take(X, rows), mask[rows], rng=rng))
-        for rows in batches(len(X), view.rows_at_once)
-    ]
+    parts = []
+    for rows in batches(len(X), view.rows_at_once):
+        raw = view.take(X, rows)
+        drawn = [black_box(view.for_model(raw, mask[rows], rng=rng)) for _ in range(draws)]
+        parts.append(np.mean(drawn, axis=0) if draws > 1 else drawn[0])
     return np.concatenate(parts)
 
 
+def _with_masking(view: View, masking: str) -> View:
+    ways = view.maskings()
+    if masking not in ways:
+        choices = " or ".join(map(repr, ways))
+        raise InputError(f"masking is {masking!r}, but {type(view).__name__} has {choices}.")
+    return ways[masking]
+
+
 def _predictions(
-    black_box: BlackBox, X: Any, explanation: Explanation, removal: bool, predictions: Array | None
+    black_box: BlackBox,
+    X: Any,
+    explanation: Explanation,
+    removal: bool,
+    predictions: Array | None,
+    masking: str | None,
 ) -> tuple[Array, Array]:
     """Return the model's predictions for whole rows and for masked rows."""
     view = fitted_view(explanation.view, X)
@@ -370,4 +426,4 @@ def _predictions(
         raise InputError(f"X has {len(X)} rows, the explanation has {len(explanation)}.")
     mask = complement_of(explanation.mask) if removal else explanation.mask
     whole = query(black_box, view, X) if predictions is None else np.asarray(predictions)
-    return whole.reshape(len(X), -1), masked_predictions(black_box, view, X, mask)
+    return whole.reshape(len(X), -1), masked_predictions(black_box, view, X, mask, masking=masking)
