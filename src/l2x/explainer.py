@@ -58,6 +58,7 @@ from l2x.learning import (
     recipes_of,
     scored,
     self_check,
+    signed_values,
     sizes_of,
     surrogate_inputs,
 )
@@ -278,9 +279,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"target is {target!r}; choose 'distribution' or 'class'.")
         if not isinstance(self.uses_prediction, bool):
             raise InputError(f"uses_prediction is {self.uses_prediction!r}; expected True or False.")
-        problem = Problem(self.k, target, self.uses_prediction)
+        if sampler.signed and self.uses_prediction:
+            raise InputError(
+                f"{type(sampler).__name__}() explains the surrogate, which does not read the model's "
+                "prediction; remove uses_prediction=True."
+            )
+        problem = Problem(self.k, target, self.uses_prediction, sampler.signed)
         queries = checked_queries(self.queries)
-        run = Run.begin(self.training or ours.plan, self.seed, pick_device(self.device))
+        plan = self.training or replace(ours.plan, selector=sampler.phase(ours.plan.selector))
+        run = Run.begin(plan, self.seed, pick_device(self.device))
         return _Settings(features, objective, sampler, problem, queries, run)
 
     def _set_fitted(
@@ -365,7 +372,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
         known = self._known_predictions(X, predictions)
-        scores, counts = input_scores(view, self.selector_, X, self._prediction_input(known))
+        if self._signed:
+            outputs = None if known is None or self.classes_ is None else known.argmax(axis=1)
+            found = signed_values(self.surrogate_, self.selector_, X, outputs)
+            scores, counts = found.ranking, found.unseen
+        else:
+            scores, counts = input_scores(view, self.selector_, X, self._prediction_input(known))
         explanation = Explanation(
             scores,
             k,
@@ -373,12 +385,21 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             inputs=X,
             view=view,
             unseen=counts,
-            source=SurrogateSource(self.surrogate_, None if self.classes_ is None else list(self.classes_)),
+            source=SurrogateSource(
+                self.surrogate_,
+                None if self.classes_ is None else list(self.classes_),
+                self.selector_ if self._signed else None,
+            ),
             known_predictions=known,
         )
         if keep is None:
             return explanation
         return self.known_sizes().shortened(explanation, keep, partial(self._surrogate_inputs, X, scores))
+
+    @property
+    def _signed(self) -> bool:
+        """Whether the selector returns signed values of one output of each row."""
+        return self.sampler is not None and self.sampler.signed
 
     def known_sizes(self) -> Sizes:
         """Return what `keep=` needs; raise an InputError if it was not learned."""
@@ -517,7 +538,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
         """Return a new selector, w_θ, for a fitted view and a likelihood."""
-        options = {"prediction_size": likelihood.outputs} if self.uses_prediction else {}
+        second = self.uses_prediction or self._signed
+        options = {"prediction_size": likelihood.outputs} if second else {}
         return _network(self.selector, networks_of(view, likelihood.outputs).selector, **options)
 
     def build_surrogate(
@@ -565,7 +587,7 @@ class _Settings:
         calls, subsets = evaluations_of(selector, self.run.plan), self.sampler.subsets_of(data.view.d)
         if isinstance(self.objective, Model):
             check_enough(usable, calls, subsets)
-        if self.objective.queries_model:
+        if self.objective.queries_model and not self.sampler.signed:
             rows = len(data.train)
             wanted = calls * self.run.plan.selector.rows_per_step(rows) * subsets
             wanted = min(wanted, rows << min(data.view.d, 40))  # no subset of a row is queried twice

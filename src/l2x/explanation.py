@@ -92,6 +92,9 @@ class Source(Protocol):
     def effects(self, explanation: Explanation, outputs: Array, scale: Scale) -> Effects:
         """Return the effects of the selected features."""
 
+    def values(self, X: Any, outputs: Array) -> Array:
+        """Return signed values of all features of checked inputs, (n, d)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
@@ -196,14 +199,25 @@ class Explanation:
     @cached_property
     def contributions(self) -> Effects:
         """Effects with everything they add up to, from the surrogate and `predictions`, on first use."""
-        source, predictions = self._source, self.predictions
-        outputs, scale = self.explained, self.scale
-        if outputs is None:
-            single = source.classes is None or not len(self)
-            outputs = np.zeros(len(self), dtype=np.int64) if single else predictions.argmax(axis=1)
+        source, scale = self._source, self.scale
         if scale is None:
             scale = "value" if source.classes is None else "probability"
-        return source.effects(self, outputs, scale)
+        return source.effects(self, self._outputs(), scale)
+
+    def _outputs(self) -> Array:
+        """Return the explained class, or predicted value, of each row, (n,)."""
+        if self.explained is not None:
+            return self.explained
+        single = self._source.classes is None or not len(self)
+        return np.zeros(len(self), dtype=np.int64) if single else self.predictions.argmax(axis=1)
+
+    @cached_property
+    def values(self) -> Array:
+        """Signed Shapley values of all features, (n, d), if the sampler is `l2x.samplers.Shapley()`.
+
+        `base` + their sum is the surrogate's prediction from all features.
+        """
+        return self._source.values(self.inputs, self._outputs())
 
     @property
     def effects(self) -> Array:

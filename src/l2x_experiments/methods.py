@@ -162,11 +162,11 @@ def ours(**options: Any) -> Fit:
     def fit(setting: Setting, seed: int) -> Explains:
         # With k = 1 the sum over all subsets is affordable, and has no noise.
         sampler = l2x.learning.samplers.ExactSum() if setting.k == 1 else None
-        explainer = l2x.Explainer(
-            setting.black_box, setting.k, features=setting.our_features or setting.features, sampler=sampler,
-            training=setting.plans.ours, queries=setting.queries, seed=seed, **options,
-        )  # fmt: skip
-        return explainer.fit(setting.train)
+        settings = {
+            "features": setting.our_features or setting.features, "sampler": sampler,
+            "training": setting.plans.ours, "queries": setting.queries, "seed": seed,
+        }  # fmt: skip
+        return l2x.Explainer(setting.black_box, setting.k, **(settings | options)).fit(setting.train)
 
     return fit
 
@@ -246,6 +246,9 @@ METHODS: dict[str, Method] = {
     "l2x-told": Method("l2x, prediction-aware", ours(uses_prediction=True, target="class")),
     "l2x-model": Method("l2x, objective = model", ours(objective="model")),
     "l2x-surrogate": Method("l2x, objective = surrogate", ours(objective="surrogate")),
+    "fastshap": Method(
+        "FastSHAP", ours(objective="surrogate", sampler=l2x.learning.samplers.Shapley(), training=None)
+    ),
     "paper": Method("L2X as released", papers()),
     "paper-letter": Method("L2X as published", papers(as_published=True)),
     "taylor": Method("Taylor", baseline("taylor"), "gradient"),

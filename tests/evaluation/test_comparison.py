@@ -9,7 +9,7 @@ import pytest
 
 import l2x
 from l2x.baselines import METHODS
-from l2x.evaluation._comparison import NAMES, OURS, Comparison
+from l2x.evaluation._comparison import EXPLAINERS, NAMES, Comparison
 from l2x.learning._training import TrainingPlan
 
 PLAN = TrainingPlan.quick()
@@ -81,7 +81,7 @@ def test_regression_and_an_evaluator() -> None:
 
 def test_every_method_can_be_called_by_name() -> None:
     needs_surrogate = {"global"}
-    assert {*NAMES} == {OURS, *METHODS} - needs_surrogate
+    assert {*NAMES} == {*EXPLAINERS, *METHODS} - needs_surrogate
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from l2x.learning import (
     masked_predictions,
     removal_test,
 )
+from l2x.learning.samplers import Shapley
 from l2x.model import as_black_box, query
 
 if TYPE_CHECKING:
@@ -35,8 +36,13 @@ if TYPE_CHECKING:
 
 
 OURS = "l2x"
+# Explainers that can be called by name, with the options that distinguish them.
+EXPLAINERS: dict[str, dict[str, Any]] = {
+    OURS: {},
+    "fastshap": {"sampler": Shapley(), "objective": "surrogate"},
+}
 # Methods that can be called by name; the others need a surrogate.
-NAMES = [OURS, *(name for name, method in METHODS.items() if "surrogate" not in method.options())]
+NAMES = [*EXPLAINERS, *(name for name, method in METHODS.items() if "surrogate" not in method.options())]
 FEWEST_ROWS = 20
 
 
@@ -132,9 +138,9 @@ def compare(
     X : rows
         At least 20 rows, as the view takes them.
     methods : list
-        Names ("l2x" and the keys of `l2x.baselines.METHODS` that need no surrogate, such as "lime",
-        "kernel_shap" or "random"), explainers (fitted here if necessary), other objects with explain(X, k),
-        or pairs (label, any of these).
+        Names ("l2x", "fastshap" for Shapley values in one forward pass, and the keys of
+        `l2x.baselines.METHODS` that need no surrogate, such as "lime" or "random"), explainers (fitted here
+        if necessary), other objects with explain(X, k), or pairs (label, any of these).
     k : int
         Number of features to select.
     features : View, optional
@@ -144,9 +150,9 @@ def compare(
     evaluator : FittedSurrogate, optional
         A `fit_evaluator` on rows that are not in X; adds a column.
     training : TrainingPlan, optional
-        Training plan of "l2x", by default the view's.
+        Training plan of "l2x" and "fastshap", by default the view's.
     seed : int
-        Seed of the split, of "l2x", and of methods that draw samples.
+        Seed of the split, of methods that learn, and of methods that draw samples.
 
     Returns
     -------
@@ -225,10 +231,10 @@ def _halves(X: Any, features: View | None, rows: int, seed: int) -> tuple[View, 
 def _fitted(method: Any, k: int, options: dict[str, Any]) -> Any:
     """Return the method, made with those of the options that it takes, and fitted if it needs to be."""
     train = options["background"]
-    if method == OURS:
+    if isinstance(method, str) and method in EXPLAINERS:
         # A fitted view is fitted once more, on the same rows.
         own = {name: options[name] for name in ("features", "training", "seed")}
-        method = Explainer(options["model"], k, **own)
+        method = Explainer(options["model"], k, **own, **EXPLAINERS[method])
     if isinstance(method, Explainer):
         method = attach_model(method, options["model"])
         return method if hasattr(method, "selector_") else method.fit(train)
@@ -262,7 +268,9 @@ def _labelled(methods: Iterable[Any]) -> dict[str, Any]:
 
 def _needs_fit(method: Any) -> bool:
     """Return whether an explainer has to be trained first."""
-    return method == OURS or (isinstance(method, Explainer) and not hasattr(method, "selector_"))
+    if isinstance(method, str):
+        return method in EXPLAINERS
+    return isinstance(method, Explainer) and not hasattr(method, "selector_")
 
 
 def _short(number: float) -> str:

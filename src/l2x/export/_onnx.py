@@ -78,6 +78,11 @@ def onnx_bytes(explainer: Explainer, X: Any = None) -> bytes:
     """Return the content of the ONNX file of a fitted explainer; see `export_onnx`."""
     onnx: Any = require("onnx", extra="onnx")
     explainer.check_fitted()
+    if explainer.sampler is not None and explainer.sampler.signed:
+        raise InputError(
+            f"ONNX export of {type(explainer.sampler).__name__}() is not available: its values also need the "
+            "surrogate; use the stream, the service, or another sampler."
+        )
     inputs, rng = graph_inputs(explainer.features_), np.random.default_rng(0)
     feed, x = inputs.sample(COMPARED, rng) if X is None else inputs.read(explainer.features_.check(X))
     if not len(x):

@@ -30,7 +30,7 @@ from l2x.learning._agreement import (
     same_class,
     scored,
 )
-from l2x.learning._effects import SurrogateSource
+from l2x.learning._effects import SurrogateSource, signed_values
 from l2x.learning._rows import (
     BITS,
     Categorical,
@@ -166,6 +166,7 @@ __all__ = [
     "samplers",
     "scored",
     "self_check",
+    "signed_values",
     "sizes_of",
     "split",
     "surrogate_inputs",

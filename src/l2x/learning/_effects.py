@@ -7,25 +7,30 @@ The effects are the Shapley values of this game with k players (Shapley 1953), s
 
 Only the prediction is the model's. Up to EXACT features all 2^k subsets are evaluated. Beyond that, effects
 are means over random orders and their reverses (antithetic pairs, Mitchell et al. 2022); these also add up.
+
+With `samplers.Shapley` the selector itself returns Shapley values, of the game with all d features. Effects
+are then those of the selected features, and `rest` includes the values of all others.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from l2x._base.arrays import Array
 from l2x.errors import InputError
 from l2x.explanation import Effects, Explanation, Scale
 from l2x.features import selectable_units
 from l2x.learning._rows import Gaussian, Likelihood
+from l2x.learning._selector import everything, for_explained_output, signed_scores
 from l2x.learning._surrogate import CELLS_AT_ONCE, FittedSurrogate
 from l2x.model import query
 
@@ -179,6 +184,61 @@ def _by_orders(values: Array, k: int) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
+class SignedValues:
+    """Signed values of all features, from a selector that was trained by `samplers.Shapley`.
+
+    Attributes
+    ----------
+    values : (n, d) array
+        In the model's own units; zero for features that may not be selected.
+    base : (n,) array
+        The surrogate's prediction from no feature; base + Σ values is its prediction from all of them.
+    selectable : (n, d) array of bool
+    unseen : Counter
+        For each column, the rows with a category that did not occur in training.
+    """
+
+    values: Array
+    base: Array
+    selectable: Array
+    unseen: Counter[str]
+
+    @property
+    def ranking(self) -> Array:
+        """Absolute values, by which features are ranked; -inf for those that may not be selected."""
+        return np.where(self.selectable, np.abs(self.values), -np.inf).astype(np.float32)
+
+
+def signed_values(
+    surrogate: FittedSurrogate, selector: nn.Module, X: Any, outputs: Array | None = None
+) -> SignedValues:
+    """Return the signed values of checked inputs for one output of each row.
+
+    `outputs` (n,) are positions of classes or predicted values; by default, the class that the surrogate
+    predicts from all features, or the first value.
+    """
+    n, d, likelihood = len(X), surrogate.view.d, surrogate.likelihood
+    found = SignedValues(np.empty((n, d)), np.empty(n), np.empty((n, d), dtype=bool), Counter())
+    for part, rows in surrogate.encoded(X):
+        with torch.inference_mode():
+            present = everything(rows)
+            if outputs is None:
+                rows = replace(rows, target=surrogate.surrogate.outputs(rows, present))
+            wanted = None if outputs is None else torch.from_numpy(outputs[part])
+            rows = for_explained_output(rows, likelihood, wanted)
+            values, base = (tensor.cpu() for tensor in signed_scores(selector, surrogate.surrogate, rows))
+            chosen = rows.target.cpu()
+        scale, mean = torch.ones(1), torch.zeros(1)
+        if isinstance(likelihood, Gaussian):  # from standard deviations to the model's units
+            scale, mean = (chosen @ torch.tensor(each) for each in (likelihood.scale, likelihood.mean))
+        found.values[part] = (values * scale[:, None]).numpy()
+        found.base[part] = (base * scale + mean).numpy()
+        found.selectable[part] = present.cpu().numpy() > 0
+        found.unseen.update(surrogate.view.unseen(rows.x))
+    return found
+
+
+@dataclass(frozen=True)
 class SurrogateSource:
     """Predictions and effects for the explanations of one explainer; see `Source`.
 
@@ -187,10 +247,13 @@ class SurrogateSource:
     surrogate : FittedSurrogate
     classes : sequence or None
         The names of the classes; None for regression.
+    selector : torch module or None
+        The selector, if it returns signed values of all features.
     """
 
     surrogate: FittedSurrogate
     classes: Sequence[Any] | None
+    selector: nn.Module | None = None
 
     @property
     def has_model(self) -> bool:
@@ -210,12 +273,49 @@ class SurrogateSource:
 
     def effects(self, explanation: Explanation, outputs: Array, scale: Scale) -> Effects:
         """Return the effects of the selected features of an explanation."""
+        if self.selector is not None:
+            return self._signed_effects(explanation, outputs, scale)
         return effects_of(
             self.surrogate,
             explanation.inputs,
             explanation.indices,
             explanation.selected,
             explanation.predictions,
+            outputs=outputs,
+            scale=scale,
+        )
+
+    def values(self, X: Any, outputs: Array) -> Array:
+        """Return signed values of all features of checked inputs, (n, d); raise an InputError without any."""
+        if self.selector is None:
+            raise InputError(
+                "values need an explainer that learned them: l2x.Explainer(..., "
+                "sampler=l2x.samplers.Shapley()); `effects` has the selected features."
+            )
+        return signed_values(self.surrogate, self.selector, X, outputs).values
+
+    def _signed_effects(self, explanation: Explanation, outputs: Array, scale: Scale) -> Effects:
+        """Return the selector's own values of the selected features; `rest` includes all others."""
+        if scale == "log-odds":
+            raise InputError("scale is 'log-odds', but Shapley() learned values of probabilities.")
+        assert self.selector is not None
+        X, indices, selected = explanation.inputs, explanation.indices, explanation.selected
+        found = signed_values(self.surrogate, self.selector, X, outputs)
+        effects = np.where(selected, np.take_along_axis(found.values, indices, axis=1), 0.0)
+        likelihood = self.surrogate.likelihood
+        prediction = on_scale(explanation.predictions[None], outputs, scale, likelihood, known=True)[0]
+        alone, without = np.empty((2, len(effects)))
+        wanted = np.ones((2, explanation.k), dtype=bool)  # the selected features; all others
+        for part, both in _values(self.surrogate, X, indices, selected, wanted):
+            alone[part], without[part] = on_scale(both, outputs[part], scale, likelihood)
+        return Effects(
+            base=found.base,
+            effects=effects,
+            rest=prediction - found.base - effects.sum(axis=1),
+            prediction=prediction,
+            alone=alone,
+            without=without,
+            errors=None,
             outputs=outputs,
             scale=scale,
         )

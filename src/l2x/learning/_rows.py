@@ -259,11 +259,14 @@ class Problem:
         What the selected features should preserve.
     uses_prediction : bool
         Whether the selector reads the model's prediction as well as the input.
+    signed : bool
+        Whether scores are signed and explain one output of each row; see `Sampler.signed`.
     """
 
     k: int
     target: Target = "distribution"
     uses_prediction: bool = False
+    signed: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,14 @@ from torch import Tensor, nn
 
 from l2x._base.arrays import Array, batches
 from l2x.features import View
-from l2x.learning._rows import Rows, TrainingRows
+from l2x.learning._rows import Gaussian, Likelihood, Rows, TrainingRows
 from l2x.learning._surrogate import BaseSurrogate
 from l2x.learning._training import Phase, Run, TrainingPlan, freeze, optimise
 from l2x.learning.networks._recipes import HasTextEncoder
-from l2x.learning.samplers import NEVER, Sampler, k_hot, top_k
+from l2x.learning.samplers import NEVER, Sampler, efficient
+
+# Held-out rows that evaluate signed scores, each on many subsets.
+SIGNED_HELD = 500
 
 
 def fit_selector(
@@ -31,6 +34,8 @@ def fit_selector(
     networks = nn.ModuleDict({"selector": selector} | _learning(surrogate))
 
     def value_of(surrogate: BaseSurrogate, rows: Rows, masks: Tensor) -> Tensor:
+        if sampler.signed:
+            return output_value(surrogate, rows, masks)
         if data.problem.target == "class":
             rows = replace(rows, target=likelihood.most_likely(rows.target))
         value = surrogate.log_value(rows, masks)
@@ -38,19 +43,28 @@ def fit_selector(
 
     def objective(index: Tensor, progress: float) -> Tensor:
         rows = data.train[index]
-        scores = selector_scores(selector, rows, data)
+        if sampler.signed:
+            rows = for_drawn_output(rows, likelihood, run.generator)
+        scores = selector_scores(selector, surrogate, rows, data)
         return sampler.objective(
             scores, k, lambda masks: value_of(surrogate, rows, masks), run.generator, progress
         )
 
+    held = data.held
+    if sampler.signed:
+        few = torch.arange(min(len(held), SIGNED_HELD))
+        held = for_explained_output(held[few], likelihood)
+
     def validate(candidate: nn.Module) -> Tensor:
-        """Return the value of the *hard* top-k selection on held-out rows."""
+        """Return the value of held-out rows; for most samplers, that of the *hard* top-k selection."""
         assert isinstance(candidate, nn.ModuleDict)
         parts = dict(candidate.items())
         selector = parts.pop("selector")
+        current = surrogate.with_networks(parts) if parts else surrogate
+        generator = torch.Generator(run.device).manual_seed(run.seed)  # the same draws at every evaluation
         with torch.no_grad():
-            masks = k_hot(top_k(selector_scores(selector, data.held, data), k), data.view.d)
-            return value_of(surrogate.with_networks(parts) if parts else surrogate, data.held, masks[None])[0]
+            scores = selector_scores(selector, current, held, data)
+            return sampler.held_out(scores, k, lambda masks: value_of(current, held, masks), generator)
 
     networks.train()
     label, phase = "training the selector", run.plan.selector
@@ -123,10 +137,85 @@ def _targets(teacher: BaseSurrogate, rows: Rows, masks: Tensor) -> Tensor:
         return teacher.likelihood.to_targets(teacher.outputs(rows, masks.to(rows.x.device)))
 
 
-def selector_scores(selector: nn.Module, rows: Rows, data: TrainingRows, never: float = NEVER) -> Tensor:
-    """Return w_θ(x) of labelled rows, (n, d), with `never` for features that may not be selected."""
+def selector_scores(
+    selector: nn.Module, surrogate: BaseSurrogate, rows: Rows, data: TrainingRows, never: float = NEVER
+) -> Tensor:
+    """Return w_θ(x) of labelled rows, (n, d), with `never` for features that may not be selected.
+
+    A signed problem needs rows `for_explained_output`, or for a drawn one.
+    """
     prediction = [data.likelihood.prediction_input(rows.target)] if data.problem.uses_prediction else []
+    if data.problem.signed:
+        prediction = [output_input(rows, ends(surrogate, rows)[1])]
     return only_selectable(selector(rows.x, *prediction), rows.view.selectable(rows.x), never)
+
+
+def ranking_scores(selector: nn.Module, surrogate: BaseSurrogate, rows: Rows, data: TrainingRows) -> Tensor:
+    """Return the scores that `explain` ranks the features of labelled rows by, -inf if not selectable."""
+    if not data.problem.signed:
+        return selector_scores(selector, surrogate, rows, data, never=-torch.inf)
+    values, _ = signed_scores(selector, surrogate, for_explained_output(rows, data.likelihood))
+    return only_selectable(values.abs(), rows.view.selectable(rows.x), never=-torch.inf)
+
+
+def signed_scores(selector: nn.Module, surrogate: BaseSurrogate, rows: Rows) -> tuple[Tensor, Tensor]:
+    """Return signed scores (n, d) of rows with one explained output, and its value for no feature (n,).
+
+    Both are on the surrogate's scale and add up to its value for all features.
+    """
+    base, whole = ends(surrogate, rows)
+    scores = only_selectable(selector(rows.x, output_input(rows, whole)), rows.view.selectable(rows.x))
+    return efficient(scores, whole - base), base
+
+
+def output_value(surrogate: BaseSurrogate, rows: Rows, masks: Tensor) -> Tensor:
+    """Return the frozen surrogate's prediction of each row's explained output: (m, n, d) -> (m, n)."""
+    m, n, d = masks.shape
+    with torch.no_grad():
+        predicted = surrogate.likelihood.to_targets(surrogate.outputs(rows, masks.reshape(m * n, d)))
+    return (predicted.reshape(m, n, -1) * rows.target).sum(dim=-1)
+
+
+def ends(surrogate: BaseSurrogate, rows: Rows) -> Tensor:
+    """Return `output_value` for no feature and for all features, (2, n)."""
+    whole = everything(rows)
+    return output_value(surrogate, rows, torch.stack([torch.zeros_like(whole), whole]))
+
+
+def everything(rows: Rows) -> Tensor:
+    """Return the mask of all selectable features, (n, d)."""
+    selectable = rows.view.selectable(rows.x)
+    whole = torch.ones(len(rows), rows.view.d, device=rows.x.device)
+    return whole if selectable is None else selectable.to(whole)
+
+
+def output_input(rows: Rows, whole: Tensor) -> Tensor:
+    """Return what a signed selector reads: which output is explained, and its value for all features.
+
+    Zero stands for the other outputs, and a number between 1 and 3, which grows with the value, for this one.
+    """
+    return rows.target * (2 + torch.tanh(whole))[:, None]
+
+
+def for_explained_output(rows: Rows, likelihood: Likelihood, outputs: Tensor | None = None) -> Rows:
+    """Return rows whose target is one for the explained output, else zero.
+
+    By default it is the predicted class, or the first predicted value.
+    """
+    if outputs is None:
+        single = isinstance(likelihood, Gaussian)
+        outputs = rows.target.argmax(dim=-1) * 0 if single else rows.target.argmax(dim=-1)
+    chosen = nn.functional.one_hot(outputs.to(rows.x.device), likelihood.outputs)
+    return replace(rows, target=chosen.float())
+
+
+def for_drawn_output(rows: Rows, likelihood: Likelihood, generator: torch.Generator) -> Rows:
+    """Return rows `for_explained_output`: the predicted class in half of them, else any."""
+    predicted = for_explained_output(rows, likelihood).target.argmax(dim=-1)
+    device, n = predicted.device, len(rows)
+    anything = torch.randint(likelihood.outputs, (n,), generator=generator, device=device)
+    is_any = torch.rand(n, generator=generator, device=device) < 0.5
+    return for_explained_output(rows, likelihood, torch.where(is_any, anything, predicted))
 
 
 def only_selectable(scores: Tensor, selectable: Tensor | None, never: float = NEVER) -> Tensor:

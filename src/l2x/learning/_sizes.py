@@ -22,7 +22,7 @@ from l2x._base.arrays import Array, batches, best
 from l2x.errors import ArtifactError, InputError
 from l2x.explanation import Explanation
 from l2x.learning._rows import Likelihood, TrainingRows
-from l2x.learning._selector import selector_scores
+from l2x.learning._selector import ranking_scores
 from l2x.learning._surrogate import BaseSurrogate, prefix_outputs
 
 # Best scores per row that are inputs, at most; the ridge penalty (measured with 50 to 2,000 rows:
@@ -330,7 +330,7 @@ def sizes_of(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows) 
         return None
     rows = data.held[torch.arange(n)]
     with torch.inference_mode():
-        scores = selector_scores(selector, rows, data, never=-torch.inf).cpu()
+        scores = ranking_scores(selector, surrogate, rows, data).cpu()
         prefixes = [prefix_outputs(each, rows, scores, data.k) for each in evaluators]
         agreed = torch.stack([_by_size(data.likelihood.agreement, each, rows.target) for each in prefixes])
         information = _by_size(data.likelihood.log_likelihood, prefixes[0], rows.target).numpy()

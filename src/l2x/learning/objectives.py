@@ -189,6 +189,11 @@ def check_compatible(objective: Objective, sampler: Sampler) -> None:
             f"{name} does not train the surrogate, which {chosen}() trains jointly with the selector: use "
             "sampler=l2x.samplers.PlackettLuce(), or objective='both'."
         )
+    if sampler.signed and (not objective.fixed or isinstance(objective, Model)):
+        raise InputError(
+            f"{name} learns from a surrogate network that is fitted first, and {chosen}() has none: use "
+            "objective='surrogate' or 'both'."
+        )
     if sampler.needs_gradient and not objective.differentiable:
         raise InputError(
             f"{name} needs a gradient, and {chosen}() queries a model that has none: use "

@@ -3,6 +3,7 @@
     relaxed      ConcreteMax, RelaxedTopK, SoftAttention   gradient through a differentiable objective
     exact        PlackettLuce, Reinforce, ExactSum         score function: any black box
     regression   Evidence                                  least squares on random subsets: any black box
+    signed       Shapley                                   least squares with the Shapley kernel
 
 A sampler has one method, `objective`. It returns a scalar to maximise; the gradient of that scalar is the
 sampler's estimate.
@@ -12,8 +13,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,9 @@ from torch import Tensor
 from l2x._base import Registered
 from l2x._base.arrays import best
 from l2x.errors import InputError
+
+if TYPE_CHECKING:
+    from l2x.learning._training import Phase
 
 __all__ = [
     "ConcreteMax",
@@ -30,6 +34,7 @@ __all__ = [
     "Reinforce",
     "RelaxedTopK",
     "Sampler",
+    "Shapley",
     "SoftAttention",
 ]
 
@@ -75,6 +80,9 @@ class Sampler(Registered, ABC):
     needs_gradient: ClassVar[bool] = False
     # Whether log_value must be on a scale on which independent evidence adds up, such as log-odds.
     adds_evidence: ClassVar[bool] = False
+    # Whether scores are signed and explain one output of each row, such as the probability of a class. The
+    # selector then also reads which output that is, and log_value is the output itself.
+    signed: ClassVar[bool] = False
 
     def subsets_of(self, d: int) -> int:
         """Return the number of subsets per row, with d features, that one step evaluates."""
@@ -99,6 +107,17 @@ class Sampler(Registered, ABC):
         progress : float
             The completed share of training, for quantities that are annealed.
         """
+
+    def phase(self, default: Phase) -> Phase:
+        """Return how long and how fast the selector is trained if no plan is given; the view's `default`."""
+        return default
+
+    def held_out(self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator) -> Tensor:
+        """Return the value of each held-out row, (batch,), by which weights are chosen.
+
+        By default it is that of the k best features; see `objective` for the parameters.
+        """
+        return log_value(k_hot(top_k(scores, k), scores.shape[-1])[None])[0]
 
 
 class Relaxed(Sampler):
@@ -340,6 +359,92 @@ class Evidence(Sampler):
         ).masked_fill_(never, -1.0)
         masks = torch.zeros_like(noise).scatter_(-1, noise.topk(k).indices, 1.0) * ~never
         return _fit(scores, masks, _differences(log_value(masks).detach()))
+
+
+@dataclass(frozen=True)
+class Shapley(Sampler):
+    """Scores that are Shapley values: signed, for all features, and for any output (FastSHAP).
+
+    Shapley values are the weighted least-squares fit of Σ_{i in S} φ_i to v(S) - v(∅), with weights that give
+    the sizes s and d - s the probability 1 / (s (d - s)) (Charnes et al. 1988). Fitting the selector to
+    subsets drawn with these probabilities makes its scores approximate the Shapley values of every row, in
+    one forward pass (Jethani et al. 2022). v(S) is the prediction of the frozen surrogate from S. Each subset
+    comes with its complement, and the scores are corrected to add up to v(all) - v(∅) before they are fitted.
+    Features are selected by the absolute value of their scores.
+
+    Parameters
+    ----------
+    pairs : int
+        Subsets per row and step, each with its complement.
+
+    Examples
+    --------
+    >>> Shapley().subsets_of(d=10)
+    10
+    """
+
+    pairs: int = 4
+    signed: ClassVar[bool] = True
+
+    def phase(self, default: Phase) -> Phase:
+        """Return the `default` with twice the steps and three times the rate.
+
+        Every score is fitted, not only their order: on switch this raised the correlation with exact values
+        from 0.975 to 0.990, and more pairs did not (10,000 rows).
+        """
+        return replace(default, steps=2 * default.steps, learning_rate=3 * default.learning_rate)
+
+    def subsets_of(self, d: int) -> int:
+        """Return the number of subsets per row, whatever d is, with the empty one and all features."""
+        return 2 * self.pairs + 2
+
+    def objective(
+        self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
+    ) -> Tensor:
+        """Return minus the squared error as a share of the variance; see `Sampler.objective`."""
+        errors, added = self._errors(scores, log_value, generator)
+        return -errors.square().mean() / added.square().mean().clamp_min(1e-6)
+
+    def held_out(self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator) -> Tensor:
+        """Return minus the squared error of each row; see `Sampler.held_out`."""
+        return -self._errors(scores, log_value, generator)[0].square().mean(dim=0)
+
+    def _errors(
+        self, scores: Tensor, log_value: LogValue, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Return the errors of summed scores on random subsets, and what was to be fitted, (m, batch)."""
+        drawn = self.draw(scores > NEVER, generator).to(scores.dtype)
+        values = log_value(drawn).detach()
+        added = values[2:] - values[0]
+        return added - (efficient(scores, values[1] - values[0]) * drawn[2:]).sum(dim=-1), added
+
+    def draw(self, selectable: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw subsets of selectable features (batch, d) with a generator, (2 + 2 pairs, batch, d).
+
+        They are: none, all, `pairs` others, and their complements.
+        """
+        batch, d = selectable.shape
+        present = selectable.sum(dim=-1, keepdim=True)
+        sizes = torch.arange(1, max(d, 2), device=selectable.device)
+        kernel = torch.where(sizes < present, 1 / (sizes * (present - sizes)).clamp_min(1), 0.0)
+        kernel[:, 0].clamp_min_(1e-9)  # a row with a single feature has no other subsets
+        size = 1 + torch.multinomial(kernel, self.pairs, replacement=True, generator=generator)
+        noise = torch.rand(self.pairs, batch, d, generator=generator, device=selectable.device)
+        ranks = (noise + ~selectable).argsort(dim=-1).argsort(dim=-1)
+        subsets = (ranks < size.T[..., None]) & selectable
+        ends = torch.stack([torch.zeros_like(selectable), selectable])
+        return torch.cat([ends, subsets, selectable & ~subsets])
+
+
+def efficient(scores: Tensor, total: Tensor) -> Tensor:
+    """Return scores (batch, d) that add up to `total` (batch,): the difference is spread over all features.
+
+    Features that may not be selected have zero.
+    """
+    selectable = scores > NEVER
+    finite = scores.masked_fill(~selectable, 0.0)
+    missing = (total - finite.sum(dim=-1)) / selectable.sum(dim=-1).clamp_min(1)
+    return finite + missing[:, None] * selectable
 
 
 @dataclass(frozen=True)
