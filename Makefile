@@ -94,6 +94,13 @@ $(VENV)/.spark: $(VENV)/.test
 	@$(PIP_INSTALL) --group spark
 	@touch $@
 
+# MLServer pins other versions of packages that l2x uses, so that it has an environment of its own.
+$(VENV)/.mlserver: $(VENV)/.pip
+	@echo "Installing MLServer into $(VENV)/mlserver for its tests"
+	@$(PYTHON) -m venv $(VENV)/mlserver
+	@$(VENV)/mlserver/bin/python -m pip install $(PIP_FLAGS) --no-input --disable-pip-version-check mlserver==1.7.1 mlserver-sklearn==1.7.1
+	@touch $@
+
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and the packages for its experiments into $(VENV) (takes a few minutes the first time)"
 	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +24,10 @@ GOLDEN = Path(__file__).parent / "golden"
 # One explainer for every kind of view, trained by tests/golden.
 KINDS = ("columns", "regression", "frame", "groups", "words", "sentences", "patches")
 MODELS = {name: model for name, (_, _, model, _) in cases.problems().items()}
+# Seconds that a start may take if many processes share a core; no test asserts times.
+PATIENCE = 200.0
+# What a client may see if a worker is killed; never a wrong row.
+LOST = (OSError, http.client.HTTPException, json.JSONDecodeError)
 
 
 def file_of(kind: str) -> Path:
@@ -54,13 +60,13 @@ def service(*kinds: str, models: bool = True, **settings: Any) -> Any:
 
 
 @contextmanager
-def live(app: Any) -> Iterator[str]:
+def live(app: Any, **options: Any) -> Iterator[str]:
     """Run a real server on a free port, in a thread of this process; yield its address."""
     import uvicorn
 
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, **options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     while not server.started:
@@ -97,7 +103,7 @@ class Client:
             raise
         self.response_headers = dict(response.getheaders())
         is_json = "json" in response.getheader("content-type", "")
-        return response.status, json.loads(content) if is_json else content
+        return response.status, json.loads(content) if is_json and content else content
 
     def __enter__(self) -> Client:
         return self
@@ -107,6 +113,43 @@ class Client:
 
     def explain(self, kind: str, rows: list[Any], **more: Any) -> tuple[int, Any]:
         return self("POST", f"/v1/explainers/{name_of(kind)}/explain", {"rows": rows, **more})
+
+
+@contextmanager
+def served(
+    *arguments: str, cwd: Path | None = None, stderr: Any = subprocess.DEVNULL, descriptors: int | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start `l2x serve` in a process of its own; yield the process and its address when it is ready.
+
+    `descriptors` limits the files and connections that the process may open.
+    """
+    command = [sys.executable, "-m", "l2x.apps.cli", "serve", *arguments, "--port", "0"]
+    if descriptors is not None:
+        command = ["bash", "-c", f'ulimit -n {descriptors}; exec "$@"', "bash", *command]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=cwd)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("serving"), line
+        address = line.split()[1]
+        wait_until_ready(address)
+        yield process, address
+    finally:
+        process.terminate()
+        process.wait(180)
+        process.stdout.close()
+
+
+def wait_until_ready(address: str, seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            with Client(address, timeout=5) as client:
+                if client("GET", "/health/ready")[0] == 200:
+                    return
+        except LOST:
+            time.sleep(0.1)
+    raise AssertionError("the service did not get ready")
 
 
 def expected(kind: str, X: Any, k: int | None = None) -> list[list[tuple[int, str, float]]]:

@@ -97,6 +97,19 @@ def require(module: str, *, extra: str) -> ModuleType:
         raise MissingExtraError(message) from error
 
 
+def shown(value: object, most: int = 40) -> str:
+    """Return the beginning of a value's repr, for an error about a value that may have any size.
+
+    >>> shown("x" * 1000, 8), shown(3)
+    ("'xxxxxxx...", '3')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers with thousands of digits
+        text = f"a {type(value).__name__} that is too long to show"
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def some(names: Sequence[object]) -> str:
     """Return at most five names as a text, so that an error stays one sentence."""
     shown = ", ".join(map(str, names[:5]))

@@ -52,7 +52,13 @@ def test_both_protocols_take_arrays_frames_and_texts(model: str) -> None:
     if "v2" in model:
         assert sent[1]["inputs"] == [
             {"name": "x", "shape": [3], "datatype": "FP64", "data": [0.5, None, -1.0]},
-            {"name": "city", "shape": [3], "datatype": "BYTES", "data": ["Oslo", None, "Bergen"]},
+            {
+                "name": "city",
+                "shape": [3],
+                "datatype": "BYTES",
+                "parameters": {"content_type": "str"},
+                "data": ["Oslo", None, "Bergen"],
+            },
             {"name": "on", "shape": [3], "datatype": "BOOL", "data": [True, False, True]},
         ]
         assert sent[2]["inputs"][0]["datatype"] == "BYTES"

@@ -35,6 +35,17 @@ def is_whole(number: Any, *, least: int = 1) -> bool:
     return isinstance(number, Integral) and not isinstance(number, bool) and int(number) >= least
 
 
+def only_numbers(nested: Any) -> bool:
+    """Return whether lists, nested or not, contain nothing but numbers: no booleans, texts or None.
+
+    >>> only_numbers([[0.5, 1], [2.0]]), only_numbers([["0.5"]]), only_numbers([True]), only_numbers(1.0)
+    (True, False, False, False)
+    """
+    return isinstance(nested, list) and all(
+        only_numbers(part) if isinstance(part, list) else type(part) in (int, float) for part in nested
+    )
+
+
 def is_tensor(X: Any) -> bool:
     """Return whether X is a torch tensor, without importing torch.
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from l2x._base import Registered
 from l2x._base.arrays import Array, batches, is_whole
-from l2x.errors import InputError, some
+from l2x.errors import InputError, shown, some
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def checked_k(view: View, k: Any) -> int:
     """Return k as an int; raise an InputError unless it is between 1 and the number of features."""
     if not is_whole(k) or k > view.d:
         raise InputError(
-            f"k = {k!r} but there are {view.d} features; choose a whole number between 1 and {view.d}."
+            f"k = {shown(k)} but there are {view.d} features; choose a whole number between 1 and {view.d}."
         )
     return int(k)
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from l2x._base.arrays import Array, batches, best
-from l2x.errors import ArtifactError, InputError
+from l2x.errors import ArtifactError, InputError, shown
 from l2x.explanation import Explanation
 from l2x.learning._rows import Likelihood, TrainingRows
 from l2x.learning._selector import ranking_scores
@@ -307,8 +307,11 @@ def _cheapest(added: Array, information: Array, at_most: Array) -> tuple[list[fl
 
 def checked_share(keep: Any) -> float:
     """Return the share of the information to keep, or raise an InputError."""
-    if isinstance(keep, bool) or not isinstance(keep, Real) or not 0 < float(keep) <= 1:
-        raise InputError(f"keep is {keep!r}; expected the share of the information to keep, such as 0.95.")
+    number: Any = keep  # an integer may be too large for a float
+    if isinstance(keep, bool) or not isinstance(keep, Real) or not 0 < number <= 1:
+        raise InputError(
+            f"keep is {shown(keep)}; expected the share of the information to keep, such as 0.95."
+        )
     return round(float(keep), 6)  # a float32 of 0.999 is not exactly 0.999
 
 

@@ -6,8 +6,6 @@ L2X_KILLS=20 kills as often as `docs/serve.md` describes.
 from __future__ import annotations
 
 import gc
-import http.client
-import json
 import os
 import random
 import signal
@@ -15,59 +13,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from service import Client, check_rows, expected, file_of, rows_of
+from service import LOST, PATIENCE, Client, check_rows, expected, file_of, rows_of, served, wait_until_ready
 
 from l2x.apps.serve import _running as running
 from l2x.apps.serve._running import Dedicated, bind
 from l2x.errors import InputError
 
 KILLS = int(os.environ.get("L2X_KILLS", "2"))
-# Seconds that a start may take if many processes share a core; no test asserts times.
-PATIENCE = 200.0
-# What a client may see if a worker is killed; never a wrong row.
-LOST = (OSError, http.client.HTTPException, json.JSONDecodeError)
-
-
-@contextmanager
-def served(*arguments: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start `l2x serve` in a process of its own; yield the process and its address when it is ready."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "l2x.apps.cli", "serve", *arguments, "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=cwd,
-    )
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        assert line.startswith("serving"), line
-        address = line.split()[1]
-        wait_until_ready(address)
-        yield process, address
-    finally:
-        process.terminate()
-        process.wait(180)
-        process.stdout.close()
-
-
-def wait_until_ready(address: str, seconds: float = PATIENCE) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            with Client(address, timeout=5) as client:
-                if client("GET", "/health/ready")[0] == 200:
-                    return
-        except LOST:
-            time.sleep(0.1)
-    raise AssertionError("the service did not get ready")
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:

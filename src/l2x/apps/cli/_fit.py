@@ -68,6 +68,18 @@ class LabelOptions:
     timeout: Annotated[
         float | None, Option(help="Model service: seconds until an attempt is given up.", show_default="60")
     ] = None
+    model_output: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="KServe's protocol: the output that holds the predictions.",
+            show_default="probabilities, if there are any",
+        ),
+    ] = None
+    one_tensor: Annotated[
+        bool,
+        Option("--one-tensor", help="KServe's protocol: send a table of numbers as one tensor."),
+    ] = False
     engine: Engine = "local"
     address: Address = None
     quiet: Quiet = False
@@ -90,7 +102,9 @@ def label(options: LabelOptions) -> None:
     check_predictions_path(options.output)
     check_writable(options.output, inputs={"DATA": Path(options.data), "MODEL": Path(options.model)})
     names = ("in_flight", "rows_per_request", "requests_per_second", "timeout")
-    black_box = load_black_box(options.model, **{name: getattr(options, name) for name in names})
+    service = {name: getattr(options, name) for name in names}
+    service |= {"output": options.model_output, "one_tensor": options.one_tensor or None}
+    black_box = load_black_box(options.model, **service)
     started = time.perf_counter()
     run = _label_with_ray if options.engine == "ray" else _label_here
     stored, queried = run(black_box, options)

@@ -39,6 +39,15 @@ RootPath = Annotated[
     str, typer.Option(metavar="PATH", help="Path under which a proxy exposes the service, such as /l2x.")
 ]
 
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Accept only requests for this host, or for this machine; can be repeated. "
+        "By default, a service on 127.0.0.1 without a token accepts requests for this machine only.",
+    ),
+]
+
 
 def serve(
     files: Files,
@@ -51,22 +60,26 @@ def serve(
     queue: Queue = 2000,
     reload: Reload = False,
     root_path: RootPath = "",
+    allow_host: AllowHost = None,
 ) -> None:
     """Serve explainers over HTTP, with a playground at /. Requests that arrive together share a batch.
 
     Example:  `l2x serve churn.l2x --model churn:model --reload`
 
-    then:  `curl localhost:8000/v1/explainers/churn/explain -d '{"rows": [{"age": 42, "plan": "basic"}]}'`
+    then:  `curl --json '{"rows": [{"age": 42, "plan": "basic"}]}' localhost:8000/v1/explainers/churn/explain`
     """
     from l2x.errors import require
 
     for package in ("fastapi", "uvicorn", "prometheus_client", "jinja2"):
         require(package, extra="serve")
-    from l2x.apps.serve import Dedicated, Settings, by_name, log_to_stderr, read_token, run
+    from l2x.apps.serve import Dedicated, Settings, allowed_hosts, by_name, log_to_stderr, read_token, run
 
     root_path = root_path.rstrip("/")
     token = None if token_file is None else read_token(token_file)
-    settings = Settings(token, max_rows=max_rows, queue=queue, reload=reload, root_path=root_path)
+    settings = Settings(
+        token, max_rows=max_rows, queue=queue, reload=reload, root_path=root_path,
+        hosts=allowed_hosts(host, token, allow_host or []),
+    )  # fmt: skip
     models = models_by_explainer(model or [], list(by_name(files)))
     log_to_stderr()  # with several workers, this process logs as well
     run(

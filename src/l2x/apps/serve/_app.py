@@ -32,9 +32,11 @@ from l2x.display import SECURITY_HEADERS, STATIC
 from l2x.errors import L2XError
 
 # Paths that need no token: the health of the service, and the page that asks for the token.
-OPEN = ("/health/", "/static/", "/login")
+HEALTH = "/health/"
+OPEN = (HEALTH, "/static/", "/login")
 # The status that nginx logs if the client leaves before the response.
 CLIENT_LEFT = 499
+_PORT = re.compile(r":\d*$")
 _SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
@@ -131,6 +133,7 @@ class Gate:
 
     def __init__(self, app: Any, settings: Settings, metrics: Metrics, login_page: Callable[[], str]) -> None:
         self._app, self._metrics, self._login_page = app, metrics, login_page
+        self._hosts = frozenset(name.lower() for name in settings.hosts)
         self._token = None if settings.token is None else Token(settings.token)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -139,9 +142,13 @@ class Gate:
             return
         started = time.perf_counter()
         headers = dict(scope["headers"])
+        method = scope["method"]
+        if method == "HEAD":  # a GET whose body is not sent; the server keeps the original scope
+            scope = scope | {"method": "GET"}
         record = scope["l2x"] = Record(_request_id(headers))
-        sender = _Sender(send, record.id)
+        sender = _Sender(send, record.id, with_body=method != "HEAD")
         try:
+            self._check_site(scope, headers)
             app = self._app if self._admits(scope, headers) else self._refusal(scope, headers, record)
             await app(scope, receive, sender)
         except ClientDisconnect:
@@ -152,11 +159,25 @@ class Gate:
             if not sender.status:
                 await as_service_error(error).response(record.id)(scope, receive, sender)
         finally:
-            self._report(scope, record, sender.status, time.perf_counter() - started)
+            self._report(scope, method, record, sender.status, time.perf_counter() - started)
+
+    def _check_site(self, scope: Any, headers: dict[bytes, bytes]) -> None:
+        """Raise an error for a request that the page of another site makes in somebody's browser."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = _PORT.sub("", host).removesuffix(".")
+        known = ", ".join(sorted(self._hosts))
+        if known and name not in self._hosts and not _path(scope).startswith(HEALTH):
+            raise ServiceError(
+                400,
+                "unknown_host",
+                f"The header Host is '{host[:50]}'; this service accepts {known}, and "
+                "--allow-host adds a name.",
+            )
+        if scope["method"] != "GET" and _is_foreign(headers, host):
+            raise ServiceError(403, "other_site", "Pages of other sites may not use this service.")
 
     def _admits(self, scope: Any, headers: dict[bytes, bytes]) -> bool:
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        return self._token is None or path.startswith(OPEN) or self._token.admits(headers)
+        return self._token is None or _path(scope).startswith(OPEN) or self._token.admits(headers)
 
     def _refusal(self, scope: Any, headers: dict[bytes, bytes], record: Record) -> Response:
         """Return the page that asks for the token, or for programs an error."""
@@ -170,12 +191,12 @@ class Gate:
         )
         return problem.response(record.id)
 
-    def _report(self, scope: Any, record: Record, status: int, seconds: float) -> None:
+    def _report(self, scope: Any, method: str, record: Record, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "") or "other"
         self._metrics.requests.labels(route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         log_event(
-            "request", id=record.id, method=scope["method"], route=route,
+            "request", id=record.id, method=method, route=route,
             explainer=scope.get("path_params", {}).get("name"), rows=record.rows,
             ms=round(seconds * 1000, 3), status=status,
         )  # fmt: skip
@@ -184,14 +205,37 @@ class Gate:
 class _Sender:
     """Send a response with the headers that all have, and keep its status; 0 before the response."""
 
-    def __init__(self, send: Any, request_id: str) -> None:
+    def __init__(self, send: Any, request_id: str, *, with_body: bool = True) -> None:
         self._send, self._id, self.status = send, request_id.encode(), 0
+        self._with_body = with_body
 
     async def __call__(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message["headers"], (b"x-request-id", self._id), *_HEADERS]
+        elif not self._with_body:
+            message = message | {"body": b""}
         await self._send(message)
+
+
+def _path(scope: Any) -> str:
+    """Return the path of a request within the service."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+    return path
+
+
+def _is_foreign(headers: dict[bytes, bytes], host: str) -> bool:
+    """Return whether a browser reports that a page of another origin makes the request.
+
+    Programs send neither header. A proxy may remove the port from the header Host.
+    """
+    if headers.get(b"sec-fetch-site", b"same-origin") not in (b"same-origin", b"none"):
+        return True
+    origin = headers.get(b"origin", b"").decode("latin-1").lower()
+    if not origin:
+        return False
+    place = origin.partition("://")[2]
+    return host not in (place, _PORT.sub("", place))
 
 
 def _request_id(headers: dict[bytes, bytes]) -> str:

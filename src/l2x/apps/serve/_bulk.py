@@ -24,6 +24,7 @@ from l2x.apps.serve._monitoring import Metrics
 from l2x.apps.serve._requests import (
     ServiceError,
     body_pieces,
+    check_media_type,
     invalid_body,
     overloaded,
     record_of,
@@ -67,6 +68,7 @@ class ArrowRoute:
         keep: Annotated[float | None, Query(gt=0, le=1, description=openapi.KEEP)] = None,
     ) -> Response:
         """Return the selected features of each row, with the copied columns."""
+        check_media_type(request, MEDIA_TYPE)
         served = self._catalogue[name].served
         explain = StreamExplainer(served, served.k(k), keep, copy)
         if not self._free:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from l2x._base.arrays import Array
+from l2x._base.arrays import Array, only_numbers
 from l2x.apps.serve._batching import Batcher, contained
 from l2x.apps.serve._monitoring import Metrics, log_event, log_failure
 from l2x.apps.serve._requests import ServiceError, invalid_body
@@ -78,6 +78,11 @@ class Served:
         served.explain([ExplainRequest(example, explainer.k, even if explainer.uses_prediction else None)])
         return served
 
+    @cached_property
+    def row_values(self) -> int:
+        """Return how many values of JSON a row may need, with its prediction."""
+        return self.rows.values + int(self.explainer.surrogate_.likelihood.outputs)
+
     def request(self, rows: ParsedRows, k: Any, predictions: Any, keep: Any) -> ExplainRequest:
         """Return a request with the options of a client, or None for defaults; raise if one is invalid."""
         given = self._given_predictions(predictions, len(rows))
@@ -103,6 +108,8 @@ class Served:
             raise invalid_body("'predictions' is only for prediction-aware explainers.")
         likelihood = self.explainer.surrogate_.likelihood
         try:
+            if not only_numbers(given):
+                raise ValueError
             return checked_predictions(np.array(given, dtype=np.float64), rows, likelihood)
         except (TypeError, ValueError, OverflowError, BlackBoxError, InputError):
             raise invalid_body(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from l2x.errors import require
 
 log = logging.getLogger("l2x.apps.serve")
 
+# The first parts of the names of loggers whose texts never quote inputs.
+OWN = ("l2x", "uvicorn")
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 # The environment variable that names the folder through which prometheus_client sums over processes.
@@ -36,26 +39,45 @@ def log_failure(request_id: str, error: Exception) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """Format a record as one line of JSON: time, level, event, and the fields of the record."""
+    """Format a record as one line of JSON: time, level, event, and the fields of the record.
+
+    Texts of loggers that are not of the service may quote inputs: only their place is logged.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": moment.replace("+00:00", "Z"), "level": record.levelname.lower()}
-        return to_json(line | {"event": record.getMessage()} | getattr(record, "fields", {})).decode()
+        return to_json(line | self._content(record)).decode()
+
+    def _content(self, record: logging.LogRecord) -> dict[str, Any]:
+        if record.name.partition(".")[0] in OWN:
+            return {"event": record.getMessage()} | getattr(record, "fields", {})
+        where = f"{os.path.basename(record.pathname)}:{record.lineno}"
+        return {"event": "message", "logger": record.name, "where": where}
 
 
 def log_to_stderr() -> None:
-    """Write the logs of the service and of uvicorn to standard error, as lines of JSON.
+    """Write all logs and warnings of this process to standard error, as lines of JSON.
 
-    This changes the logging of the whole process and is meant for entry points such as `l2x serve`.
+    Those of the model and its libraries are written without their texts, which may quote inputs. This changes
+    the logging of the whole process and is meant for entry points such as `l2x serve`.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
+    logging.getLogger().handlers = [handler]
+    warnings.showwarning = _log_warning
     for name, level in (("l2x.apps.serve", logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
+
+
+def _log_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
+    where = f"{os.path.basename(filename)}:{lineno}"
+    log_event("warning", logging.WARNING, category=category.__name__, where=where)
 
 
 class Metrics:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -20,7 +20,7 @@ from l2x._base.arrays import Array
 from l2x._version import __version__
 from l2x.apps.serve._batching import Batcher
 from l2x.apps.serve._catalogue import Catalogue, Served
-from l2x.apps.serve._requests import ServiceError, as_service_error, read_body, record_of
+from l2x.apps.serve._requests import ServiceError, as_service_error, read_form, record_of
 from l2x.apps.serve._settings import COOKIE, Settings, Token
 from l2x.display import environment, percent, plain, png, row_html
 from l2x.errors import L2XError
@@ -31,6 +31,8 @@ from l2x.learning import complement_of
 WAITING = 64
 # A slider divides the range of a column into at least this many steps.
 STEPS = 200
+# Bytes of a number in a form, and of a text, whose characters may take six bytes each.
+NUMBER_BYTES, TEXT_BYTES = 64, 1 << 20
 # The page lists this many classes, the most probable ones.
 MAX_CLASSES = 6
 
@@ -54,6 +56,11 @@ class Form(ABC):
             raise invalid_form("k must be a whole number.")
         return self._served.k(int(given[:9]))
 
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[int, int]:
+        """Return how many bytes and fields the row may have in a form."""
+
     @abstractmethod
     def row(self, fields: Mapping[str, str]) -> Any:
         """Return the row as a client of the API would send it."""
@@ -66,6 +73,12 @@ class TableForm(Form):
     """Column number c is the field c<c>: a number, or the position of a category; empty if missing."""
 
     kind = "table"
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Return limits by the number of columns, which have a cell and a tick each; see `Form.limits`."""
+        columns = len(self.takes["columns"])
+        return NUMBER_BYTES * columns, 3 * columns
 
     def row(self, fields: Mapping[str, str]) -> dict[str, Any]:
         """Return an object by column name; see `Form.row`."""
@@ -111,6 +124,11 @@ class TextForm(Form):
 
     kind = "text"
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Return the limits of a long text; see `Form.limits`."""
+        return TEXT_BYTES, 1
+
     def row(self, fields: Mapping[str, str]) -> str:
         """Return the text; see `Form.row`."""
         return fields.get("text", "").replace("\r\n", "\n")
@@ -123,6 +141,11 @@ class ArrayForm(Form):
     """The field `numbers`: nested lists of numbers, as JSON."""
 
     kind = "array"
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Return limits by the number of cells; see `Form.limits`."""
+        return NUMBER_BYTES * int(np.prod(self.takes["shape"])), 1
 
     def row(self, fields: Mapping[str, str]) -> Any:
         """Return nested lists; see `Form.row`."""
@@ -145,6 +168,12 @@ class ImageForm(Form):
         """Return height and width."""
         height, width = self.takes["shape"][-2:]
         return height, width
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Return limits by the number of pixels: four characters, some of them escaped; see `Form.limits`."""
+        height, width = self.size
+        return 12 * height * width, 1
 
     def row(self, fields: Mapping[str, str]) -> str:
         """Return a PNG file in base64; see `Form.row`."""
@@ -310,7 +339,7 @@ class Pages:
         """Show a typical row, or the row that a browser without JavaScript sends, and its result."""
         served = self._catalogue[name].served
         form = form_for(served)
-        fields = form.fields() if request.method == "GET" else await self._fields(request)
+        fields = form.fields() if request.method == "GET" else await self._fields(request, form)
         content = {
             "about": served.description,
             "names": [slot.name for slot in self._catalogue],
@@ -323,9 +352,8 @@ class Pages:
     async def result(self, name: str, request: Request) -> Response:
         """Return the result of the form alone."""
         served = self._catalogue[name].served
-        return HTMLResponse(
-            await self._result(request, form_for(served), served, await self._fields(request))
-        )
+        form = form_for(served)
+        return HTMLResponse(await self._result(request, form, served, await self._fields(request, form)))
 
     async def docs(self, request: Request) -> Response:
         """Show the routes of the API."""
@@ -333,7 +361,7 @@ class Pages:
 
     async def login(self, request: Request) -> Response:
         """Set the cookie, if the token is right."""
-        given = (await self._fields(request)).get("token", "")
+        given = (await read_form(request, self._settings)).get("token", "")
         if self._settings.token is None or not (token := Token(self._settings.token)).matches(given):
             return HTMLResponse(self.login_page(wrong=True), 401)
         response = RedirectResponse(f"{self._settings.root_path}/", 303)
@@ -347,11 +375,12 @@ class Pages:
         """Return the page that asks for the token."""
         return self._rendered("login.html", wrong=wrong)
 
-    async def _fields(self, request: Request) -> dict[str, str]:
+    async def _fields(self, request: Request, form: Form) -> dict[str, str]:
         """Return the fields that a browser has sent."""
-        body = await read_body(request, self._settings)
+        size, fields = form.limits
+        given = await read_form(request, self._settings, size=size, fields=fields)
         record_of(request).rows = 1
-        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        return given
 
     async def _result(self, request: Request, form: Form, served: Served, fields: Mapping[str, str]) -> str:
         """Return explanation, predictions and the equivalent request; or a description of the problem."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import parse_qsl
 
+import numpy as np
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import from_json, to_json
 from starlette.exceptions import HTTPException
@@ -16,8 +20,20 @@ from starlette.responses import Response
 from l2x.apps.serve._settings import Settings
 from l2x.errors import BlackBoxError, InputError
 
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
 # An error lists at most this many problems of rows.
 MAX_DETAILS = 20
+# Larger bodies are parsed in a thread, one at a time; for smaller ones a change of threads takes longer.
+SMALL_BODY = 1 << 16
+# Bytes and fields that a form may have, in addition to what its row needs.
+FORM_BYTES, FORM_FIELDS = 4096, 16
+# Values that a row may have in addition to those that the explainer reads: unknown keys are ignored.
+MORE_VALUES = 100
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+_JSON_TYPE = re.compile(r"application/([\w.-]+\+)?json")
+_parsing = ThreadPoolExecutor(1, thread_name_prefix="l2x-parse")
 
 
 @dataclass
@@ -116,11 +132,12 @@ async def body_pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def read_body(request: Request, settings: Settings) -> bytes:
-    """Return the whole body, within the limits of size and time."""
+async def read_body(request: Request, settings: Settings, limit: int | None = None) -> bytes:
+    """Return the whole body, within the limits of size, by default that of JSON, and time."""
+    limit = settings.max_body if limit is None else limit
     try:
         async with asyncio.timeout(settings.body_timeout):
-            return b"".join([piece async for piece in body_pieces(request, settings.max_body)])
+            return b"".join([piece async for piece in body_pieces(request, limit)])
     except TimeoutError:
         raise slow_body(settings.body_timeout) from None
 
@@ -130,9 +147,68 @@ def slow_body(seconds: float) -> ServiceError:
     return ServiceError(408, "slow_body", f"The body did not arrive within {seconds:g} s.")
 
 
-async def read_json(request: Request, settings: Settings, keys: Collection[str]) -> dict[str, Any]:
-    """Return the body, a JSON object that may have only these keys."""
+def check_media_type(request: Request, expected: str) -> None:
+    """Raise 415 if the request declares another media type.
+
+    Browsers let every site send texts and forms to this service, but ask before they send other types.
+    """
+    given = request.headers.get("content-type", expected).partition(";")[0].strip().lower()
+    if given != expected and not (expected == JSON and _JSON_TYPE.fullmatch(given)):
+        raise ServiceError(
+            415,
+            "wrong_media_type",
+            f"The body is {given[:50]}; send it with Content-Type: {expected}.",
+        )
+
+
+async def outside_loop(
+    size: int, work: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
+) -> Result:
+    """Return `work(...)`; run it in a thread, one work at a time, if its input has many bytes."""
+    if size <= SMALL_BODY:
+        return work(*arguments, **options)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_parsing, lambda: work(*arguments, **options))
+
+
+async def read_form(
+    request: Request, settings: Settings, *, size: int = 0, fields: int = 0
+) -> dict[str, str]:
+    """Return the fields of a form, which may have this many bytes and fields besides a few small ones."""
+    check_media_type(request, FORM)
+    body = await read_body(request, settings, FORM_BYTES + size)
+    return await outside_loop(len(body), _form, body, FORM_FIELDS + fields)
+
+
+def _form(body: bytes, most: int) -> dict[str, str]:
+    if body.count(b"&") >= most:
+        raise ServiceError(413, "too_many_fields", f"A form may have at most {most} fields.")
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+async def read_json(
+    request: Request, settings: Settings, keys: Collection[str], *, row_values: int | None = None
+) -> dict[str, Any]:
+    """Return the body, a JSON object that may have only these keys.
+
+    `row_values` is the number of values that a row needs: a body with many more than the most rows can have
+    is refused before it is parsed.
+    """
+    check_media_type(request, JSON)
     body = await read_body(request, settings)
+    most = None if row_values is None else settings.max_rows * (2 * row_values + MORE_VALUES)
+    return await outside_loop(len(body), _json_object, body, keys, most)
+
+
+def _json_object(body: bytes, keys: Collection[str], most: int | None) -> dict[str, Any]:
+    # Parsing holds the interpreter lock, so that a thread alone would not keep the event loop free.
+    if most is not None and len(body) > SMALL_BODY and (values := values_in(body)) > most:
+        raise ServiceError(
+            413,
+            "too_many_values",
+            f"The body has {values:,} values, but may have at most {most:,}; send fewer rows at a time, and "
+            "only the columns that the explainer reads.",
+        )
     try:
         content = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -142,6 +218,23 @@ async def read_json(request: Request, settings: Settings, keys: Collection[str])
     if unknown := [key for key in content if key not in keys]:
         raise invalid_body(f"Unknown key '{unknown[0][:50]}'; expected {', '.join(keys)}.")
     return content
+
+
+def values_in(body: bytes) -> int:
+    """Return about how many values a JSON text has: its commas and opening brackets outside of strings.
+
+    >>> values_in(b'{"a": [1, 2], "b": "x, [y"}')
+    4
+    """
+    text = np.frombuffer(body.replace(b"\\\\", b"  ").replace(b'\\"', b"  "), dtype=np.uint8)
+    outside = ~np.logical_xor.accumulate(text == ord('"'))
+    return int(np.count_nonzero(np.isin(text, list(b",[{")) & outside))
+
+
+def declared_size(request: Request) -> int:
+    """Return the size of a body that the client declares, or a large one if it declares none."""
+    declared = request.headers.get("content-length", "")
+    return int(declared) if declared.isdecimal() else SMALL_BODY + 1
 
 
 def checked_rows(request: Request, rows: Any, settings: Settings) -> list[Any]:

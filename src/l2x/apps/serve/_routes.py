@@ -17,13 +17,23 @@ from starlette.responses import Response
 from l2x._base.arrays import Array
 from l2x.apps.serve import _openapi as openapi
 from l2x.apps.serve._catalogue import Catalogue, Explained, ExplainRequest, Served
-from l2x.apps.serve._requests import ServiceError, checked_rows, invalid_body, json_response, read_json
+from l2x.apps.serve._requests import (
+    ServiceError,
+    checked_rows,
+    declared_size,
+    invalid_body,
+    json_response,
+    outside_loop,
+    read_json,
+)
 from l2x.apps.serve._settings import Settings
 
 EXPLAIN = "/v1/explainers/{name}/explain"
 # The names of types in KServe's version 2 that are numbers, booleans or texts in Python.
 NUMBERS = ("FP16", "FP32", "FP64", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64")
 TYPES = (*NUMBERS, "BOOL", "BYTES")
+# Characters of a request's id in version 2, which the response repeats.
+LONGEST_ID = 256
 
 
 class Routes:
@@ -65,8 +75,10 @@ class Routes:
         slot = self._catalogue[request.path_params["name"]]
         slot.admit()
         served = slot.served
-        content = await read_json(request, self._settings, ("rows", "k", "keep", "predictions"))
-        rows = served.rows.parse(checked_rows(request, content.get("rows"), self._settings))
+        keys = ("rows", "k", "keep", "predictions")
+        content = await read_json(request, self._settings, keys, row_values=served.row_values)
+        given = checked_rows(request, content.get("rows"), self._settings)
+        rows = await outside_loop(declared_size(request), served.rows.parse, given)
         query = served.request(rows, content.get("k"), content.get("predictions"), content.get("keep"))
         return json_response(explanation_json(served, query, await slot.explain(served, query)))
 
@@ -80,9 +92,10 @@ class Routes:
 
     async def predict(self, name: str, request: Request) -> Response:
         """Return the model's predictions."""
-        content = await read_json(request, self._settings, ("rows",))
+        served = self._with_model(name)
+        content = await read_json(request, self._settings, ("rows",), row_values=served.row_values)
         rows = checked_rows(request, content.get("rows"), self._settings)
-        served, predictions = await self._predictions(name, rows)
+        predictions = await self._predictions(served, request, rows)
         return json_response(
             {"predictions": served.plain_predictions(predictions), "classes": served.classes}
         )
@@ -102,21 +115,30 @@ class Routes:
 
     async def infer(self, name: str, request: Request) -> Response:
         """Return the model's predictions as a tensor."""
-        content = await read_json(request, self._settings, ("inputs", "id", "parameters", "outputs"))
-        rows = rows_from_tensors(content.get("inputs"), self._settings.max_rows)
-        _, predictions = await self._predictions(name, checked_rows(request, rows, self._settings))
+        served, keys = self._with_model(name), ("inputs", "id", "parameters", "outputs")
+        content = await read_json(request, self._settings, keys, row_values=served.row_values)
+        own_id = content.get("id")
+        if isinstance(own_id, str) and len(own_id) > LONGEST_ID:
+            raise invalid_body(f"'id' may have at most {LONGEST_ID} characters.")
+        inputs, most = content.get("inputs"), self._settings.max_rows
+        rows = await outside_loop(declared_size(request), rows_from_tensors, inputs, most)
+        rows = checked_rows(request, rows, self._settings)
+        predictions = await self._predictions(served, request, rows)
         output = {"name": "predictions", "shape": list(predictions.shape), "datatype": "FP64"}
         reply = {"model_name": name, "outputs": [output | {"data": predictions.ravel().tolist()}]}
-        return json_response(reply | ({"id": content["id"]} if isinstance(content.get("id"), str) else {}))
+        return json_response(reply | ({"id": own_id} if isinstance(own_id, str) else {}))
 
-    async def _predictions(self, name: str, rows: list[Any]) -> tuple[Served, Array]:
-        slot = self._catalogue[name]
-        served = slot.served
+    def _with_model(self, name: str) -> Served:
+        served = self._catalogue[name].served
         if served.model is None:
             raise ServiceError(
                 404, "no_model", "This explainer is served without its model; start the service with --model."
             )
-        return served, await slot.predict(served, served.rows.parse(rows))
+        return served
+
+    async def _predictions(self, served: Served, request: Request, rows: list[Any]) -> Array:
+        parsed = await outside_loop(declared_size(request), served.rows.parse, rows)
+        return await self._catalogue[served.name].predict(served, parsed)
 
 
 def explanation_json(served: Served, request: ExplainRequest, explained: Explained) -> dict[str, Any]:

@@ -78,6 +78,11 @@ class RowFormat(ABC, Generic[AnyView]):
             raise invalid_rows(details)
         return parsed
 
+    @property
+    @abstractmethod
+    def values(self) -> int:
+        """Return how many values of JSON a row has."""
+
     @abstractmethod
     def _row(self, row: Any, unseen: Counter[str]) -> Any:
         """Return the checked cells of one row and count unseen categories; raise a RowError."""
@@ -122,6 +127,11 @@ class ArrayRows(RowFormat[AnyView]):
     def shape(self) -> tuple[int, ...]:
         """Return the shape of a row."""
         return tuple(self._sample.shape)
+
+    @property
+    def values(self) -> int:
+        """Return the number of cells; see `RowFormat.values`."""
+        return int(np.prod(self.shape))
 
     def _expected(self) -> str:
         return f"numbers in lists of shape {list(self.shape)}"
@@ -248,6 +258,11 @@ class TextRows(RowFormat[TextView]):
                 f"{characters:,} characters of text, but a request may have at most {MAX_CHARACTERS:,}.",
             )
         return parsed
+
+    @property
+    def values(self) -> int:
+        """Return 1, for the text; see `RowFormat.values`."""
+        return 1
 
     def _row(self, row: Any, unseen: Counter[str]) -> str:
         if type(row) is not str:

@@ -78,7 +78,7 @@ def run(
     config = uvicorn.Config(
         make, factory=True, workers=workers, root_path=root_path, backlog=2048, server_header=False,
         log_config=None, access_log=False, timeout_graceful_shutdown=GRACE,
-        timeout_worker_healthcheck=HEALTH_TIMEOUT,
+        timeout_worker_healthcheck=HEALTH_TIMEOUT, http="l2x.apps.serve._connections:Guarded",
     )  # fmt: skip
     with bound, suppress(KeyboardInterrupt):  # uvicorn raises Ctrl-C again when it has finished
         if workers == 1:
@@ -105,12 +105,13 @@ def _made(make: Callable[[], Any]) -> None:
 
 
 def _supervise(config: Any, bound: socket.socket, started: Callable[[], None]) -> None:
-    supervisors: Any = require("uvicorn.supervisors", extra="serve")
+    from l2x.apps.serve._connections import Supervisor
+
     folder = tempfile.mkdtemp(prefix="l2x-metrics-")
     os.environ[FOLDER] = folder  # read by the workers
     try:
         started()
-        supervisors.Multiprocess(config, sockets=[bound]).run()
+        Supervisor(config, sockets=[bound]).run()
     finally:
         os.environ.pop(FOLDER, None)
         shutil.rmtree(folder, ignore_errors=True)

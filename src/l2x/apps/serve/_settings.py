@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
@@ -12,6 +13,9 @@ from l2x.errors import InputError
 
 MIB = 1 << 20
 COOKIE = "l2x"
+# The names of this machine. A page of another site can have its own name point to this address, and then read
+# the responses; but it cannot change the header Host.
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Settings:
         Time between two looks at the files.
     root_path : str
         The path under which a proxy exposes the service, such as "/l2x".
+    hosts : tuple of str
+        Names, as in `LOCAL`, that the header Host of a request may have; empty for all.
     """
 
     token: str | None = None
@@ -54,6 +60,7 @@ class Settings:
     reload: bool = False
     reload_every: float = 1.0
     root_path: str = ""
+    hosts: tuple[str, ...] = ()
 
 
 class Token:
@@ -77,6 +84,21 @@ class Token:
         except CookieError:
             return False
         return COOKIE in cookies and hmac.compare_digest(_digest(cookies[COOKIE].value), _digest(self.cookie))
+
+
+def allowed_hosts(host: str, token: str | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Return `Settings.hosts` of a service that listens on `host`, where `names` are further names.
+
+    Without names, only a service that is meant for this machine and needs no token is restricted.
+
+    >>> allowed_hosts("127.0.0.1", None, [])
+    ('localhost', '127.0.0.1', '[::1]')
+    >>> allowed_hosts("0.0.0.0", None, [])
+    ()
+    """
+    local = host in ("localhost", "::1") or host.startswith("127.")
+    restricted = bool(names) or (local and token is None)
+    return tuple(dict.fromkeys([*LOCAL, *names])) if restricted else ()
 
 
 def read_token(path: Path) -> str:

@@ -176,6 +176,11 @@ class TableRows(RowFormat[Columns]):
         self._numeric = [c for c, column in columns if isinstance(column, Number)]
         self._categories = [(c, column) for c, column in columns if isinstance(column, Category)]
 
+    @property
+    def values(self) -> int:
+        """Return the number of columns; see `RowFormat.values`."""
+        return len(self.columns)
+
     def _row(self, row: Any, unseen: Counter[str]) -> list[Any]:
         values = self._in_order(row)
         cells: list[Any] = []
