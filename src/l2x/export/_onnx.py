@@ -67,10 +67,12 @@ def export_onnx(explainer: Explainer, path: str | Path, X: Any = None) -> Path:
     MissingExtraError
         If onnx or onnxruntime is not installed.
     """
+    explainer.check_fitted()
+    view, path = explainer.features_, Path(path)
+    tokenizer = tokenizer_json(view) if isinstance(view, TextView) else None
     content = onnx_bytes(explainer, X)
-    path = Path(path)
-    if isinstance(explainer.features_, TextView):
-        write_atomically(path.with_suffix(".tokenizer.json"), tokenizer_json(explainer.features_).encode())
+    if tokenizer is not None:
+        write_atomically(path.with_suffix(".tokenizer.json"), tokenizer.encode())
     return write_atomically(path, content)
 
 

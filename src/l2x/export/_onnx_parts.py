@@ -243,6 +243,11 @@ def tokenizer_json(view: TextView) -> str:
     It replaces HTML tags by blanks. For `Words`, it cuts and pads texts to the view's length: its ids are the
     graph's input. For `Sentences`, split the text first; each sentence is cut and padded to `words`.
     """
+    if view.tokenizer is not None:
+        raise InputError(
+            "A view with tokenizer= cannot be exported: joining pieces to words has no form in a tokenizer's "
+            "JSON. Serve the explainer, or fit it without tokenizer=."
+        )
     tokenizers = require("tokenizers", extra="text")
     tokenizer = word_tokenizer(view.vocabulary_, lowercase=view.lowercase)
     normalizers = tokenizers.normalizers

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from l2x._base.arrays import Array, batches, is_whole
 from l2x.errors import InputError, require
+from l2x.features._segments import PIECE, Segmenter, VocabularyReader, learn_words
 from l2x.features._tables import duplicate_names
 from l2x.features._view import TableLayout, View
 from l2x.features._vocabulary import (
@@ -107,6 +108,7 @@ class TextView(View):
     masking: Masking = "drop"
     replacement: str = "[MASK]"
     vectors: Vectors | None = None
+    tokenizer: Any = None
 
     def fit(self, X: Any) -> Self:
         """Learn the vocabulary from training texts; return self."""
@@ -114,9 +116,9 @@ class TextView(View):
         texts = as_list(X)
         if not texts:
             raise InputError("There are no texts.")
+        self._segmenter = None if self.tokenizer is None else Segmenter(self.tokenizer)
         if isinstance(self.vocabulary, int):
-            plain = map(without_tags, texts)
-            vocabulary = learn_vocabulary(plain, self.vocabulary, lowercase=self.lowercase)
+            vocabulary = self._learned(map(without_tags, texts), self.vocabulary)
             if len(vocabulary) == len(SPECIAL):
                 raise InputError(f"There is no word in the {len(texts):,} texts, such as {texts[0]!r}.")
         else:
@@ -124,13 +126,23 @@ class TextView(View):
         vectors = None if self.vectors is None else vectors_of(vocabulary, self.vectors)
         return self._set_vocabulary(vocabulary, vectors)
 
+    def _learned(self, texts: Iterable[str], size: int) -> list[str]:
+        """Return the most frequent words of texts."""
+        if self._segmenter is None:
+            return learn_vocabulary(texts, size, lowercase=self.lowercase)
+        return learn_words(texts, self._segmenter, size, lowercase=self.lowercase)
+
     def _set_vocabulary(
         self, vocabulary: list[str], vectors: Array | None = None, width: int | None = None
     ) -> Self:
         self.vocabulary_ = vocabulary
         self.width_ = width if vectors is None else vectors.shape[1]
         self._vectors = vectors
-        self._tokenizer = word_tokenizer(vocabulary, lowercase=self.lowercase)
+        self._tokenizer: Any = (
+            word_tokenizer(vocabulary, lowercase=self.lowercase)
+            if self._segmenter is None
+            else VocabularyReader(self._segmenter, vocabulary, lowercase=self.lowercase)
+        )
         self.names_ = [f"{self.unit} {i + 1}" for i in range(self.length)]
         return self
 
@@ -151,6 +163,7 @@ class TextView(View):
 
     def _same_tokens(self, other: TextView) -> bool:
         alike = type(other) is type(self) and other.vocabulary_ == self.vocabulary_
+        alike = alike and _json_of(other._segmenter) == _json_of(self._segmenter)
         settings = ("length", "lowercase", "words", "language")
         return alike and all(getattr(other, name, None) == getattr(self, name, None) for name in settings)
 
@@ -188,8 +201,14 @@ class TextView(View):
         shown = spans[:, 1] > spans[:, 0]
         if self.masking == "drop":
             shown = shown & selected
-        features = zip(spans[shown].tolist(), selected[shown].tolist(), strict=True)
-        return " ".join(text[start:end] if keep else self.replacement for (start, end), keep in features)
+        parts: list[str] = []
+        ended = -1
+        for (start, end), keep in zip(spans[shown].tolist(), selected[shown].tolist(), strict=True):
+            # In scripts without blanks, words that adjoin in the text still do.
+            parts.append("" if start == ended or not parts else " ")
+            parts.append(text[start:end] if keep else self.replacement)
+            ended = end
+        return "".join(parts)
 
     def names_in(self, X: Any, indices: Array) -> Array:
         """Return the words or sentences at the given positions of each text; see `View.names_in`."""
@@ -216,8 +235,14 @@ class TextView(View):
         return self._random_words(self.length, rng)
 
     def _random_words(self, most: int, rng: np.random.Generator) -> str:
-        ids = rng.integers(UNKNOWN, len(self.vocabulary_), size=rng.integers(1, most + 1))
-        return " ".join(self.vocabulary_[i] for i in ids)
+        words = [SPECIAL[UNKNOWN], *self.known_words]
+        ids = rng.integers(len(words), size=rng.integers(1, most + 1))
+        return " ".join(words[i] for i in ids)
+
+    @property
+    def known_words(self) -> list[str]:
+        """Return the words of the vocabulary, frequent words first, without padding and pieces of words."""
+        return [word for word in self.vocabulary_[len(SPECIAL) :] if not word.startswith(PIECE)]
 
     def table_layout(self) -> TableLayout:
         """Return the layout of one column of texts."""
@@ -234,7 +259,12 @@ class TextView(View):
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """Set what `state` returned; see `View.restore`."""
         self._check_options()
+        self._segmenter = None if self.tokenizer is None else Segmenter(self.tokenizer)
         return self._set_vocabulary(list(learned["vocabulary"]), width=learned["width"])
+
+    def _portable(self) -> dict[str, Any]:
+        """Return the tokenizer as JSON; see `View._portable`."""
+        return {} if self._segmenter is None else {"tokenizer": self._segmenter.json}
 
     def __sklearn_clone__(self) -> Self:
         # Like scikit-learn, but without copying pretrained vectors, often 100 MB and more.
@@ -257,6 +287,11 @@ class TextView(View):
             raise InputError(f"masking is {self.masking!r}; choose 'drop' or 'replace'.")
         if not isinstance(self.replacement, str):
             raise InputError(f"replacement is {self.replacement!r}; give a text, such as '[MASK]'.")
+        if self.tokenizer is not None and self.reads == "ids":
+            raise InputError(
+                "tokenizer= is for models that read texts, but reads is 'ids'; pass a model that reads ids "
+                "of this tokenizer as the pair (model, tokenizer), with reads='text'."
+            )
 
 
 @dataclass(eq=False, repr=False)
@@ -287,6 +322,12 @@ class Words(TextView):
     vectors : (words, array) or mapping of words to vectors, optional
         Pretrained vectors with which the embeddings of all networks start, such as `l2x.datasets.glove()`;
         other words start at random. An artifact stores the trained embeddings, not these vectors.
+    tokenizer : tokenizer, JSON or path, optional
+        A fast tokenizer of `transformers`, a `tokenizers.Tokenizer`, or the path of a tokenizer.json, for any
+        language and script. Features are whole words: pieces are joined, and scripts without blanks, such as
+        Chinese or Thai, are split where the tokenizer does. Emoji are words, punctuation is not. Words that
+        occur once in training are read by their longest piece, so that new words can be selected, too. An
+        artifact stores the tokenizer as JSON.
     stop_words : "english" or list of str, optional
         Words that are never selected, although the networks read them: function words are no reasons.
         "english" is scikit-learn's list without "no" and "not".
@@ -349,8 +390,8 @@ class Sentences(TextView):
         The number of sentences that are read; later sentences are never selected.
     words : int
         The number of words of a sentence that networks read.
-    vocabulary, lowercase, vectors
-        See `Words`.
+    vocabulary, lowercase, vectors, tokenizer
+        See `Words`. The tokenizer sets the words that networks read.
     reads : "text" or "ids"
         What the black box reads: texts, or a tensor (n, length, words) of ids, padded with 0.
     masking : "drop" or "replace"
@@ -409,6 +450,10 @@ class Sentences(TextView):
             raise InputError(
                 f"words is {self.words!r}; give a whole number of words per sentence, such as 50."
             )
+
+
+def _json_of(segmenter: Segmenter | None) -> str | None:
+    return None if segmenter is None else segmenter.json
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:

@@ -233,6 +233,10 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return (None,)
 
+    def _portable(self) -> dict[str, Any]:
+        """Return, as JSON, the options of a fitted view that are objects."""
+        return {}
+
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what `fit` learned, as JSON and as arrays."""
@@ -253,7 +257,7 @@ def selectable_units(view: View, X: Any) -> Array | None:
 def saved_options(view: View) -> dict[str, Any]:
     """Return the options that an artifact stores, with None for those held by the networks' weights."""
     options: dict[str, Any] = view.get_params(deep=False)
-    return options | dict.fromkeys(view._in_weights)
+    return options | view._portable() | dict.fromkeys(view._in_weights)
 
 
 def checked_k(view: View, k: Any) -> int:

@@ -280,7 +280,7 @@ class TextRows(RowFormat[TextView]):
 
     def example(self) -> str:
         """Return frequent words; see `RowFormat.example`."""
-        return " ".join(self.view.vocabulary_[2 : 2 + EXAMPLE_WORDS])
+        return " ".join(self.view.known_words[:EXAMPLE_WORDS])
 
     def takes(self) -> dict[str, Any]:
         """Return length and vocabulary; see `RowFormat.takes`."""
