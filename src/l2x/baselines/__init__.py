@@ -2,7 +2,7 @@
 
 `METHODS` is the registry of their names in `l2x.compare`, studies and experiments.
 
-captum, shap and lime come with the extra `baselines` and are imported when a method is used.
+captum, shap, shapiq and lime come with the extra `baselines` and are imported when a method is used.
 """
 
 from l2x.baselines._adversaries import MarginalLeak, PositionLeak, PredictionLeak
@@ -10,6 +10,7 @@ from l2x.baselines._controls import GlobalTopK, GreedySearch, Oracle, RandomK, o
 from l2x.baselines._method import Method
 from l2x.baselines._parzen import Parzen
 from l2x.baselines._perturbation import KernelShap, Lime
+from l2x.baselines._shapiq import ShapIQ
 from l2x.baselines._white_box import LRP, DeepLift, Saliency, Taylor, TreeShap
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "PredictionLeak",
     "RandomK",
     "Saliency",
+    "ShapIQ",
     "Taylor",
     "TreeShap",
     "make_method",
@@ -37,6 +39,7 @@ __all__ = [
 METHODS: dict[str, type[Method]] = {
     "lime": Lime,
     "kernel_shap": KernelShap,
+    "shapiq": ShapIQ,
     "deeplift": DeepLift,
     "saliency": Saliency,
     "parzen": Parzen,

@@ -4,6 +4,7 @@ A metric returns one value per row, (n,). A `Bootstrap` turns them into an `Esti
 `Report` is a list of estimates.
 """
 
+from l2x.evaluation._boosted import BoostedEvaluator, fit_boosted_evaluator
 from l2x.evaluation._comparison import Comparison, compare
 from l2x.evaluation._evaluator import fit_evaluator, random_model
 from l2x.evaluation._evidence import Reference
@@ -25,6 +26,7 @@ from l2x.learning import Bootstrap, ConditionalModel, Estimate, FittedSurrogate,
 
 __all__ = [
     "TOLERANCE",
+    "BoostedEvaluator",
     "Bootstrap",
     "Comparison",
     "ConditionalModel",
@@ -41,6 +43,7 @@ __all__ = [
     "compare",
     "exact_sets",
     "false_discovery_rate",
+    "fit_boosted_evaluator",
     "fit_evaluator",
     "information",
     "jaccard",
