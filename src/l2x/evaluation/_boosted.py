@@ -40,6 +40,13 @@ class BoostedEvaluator:
         Fitted scikit-learn ensembles: one for classes, or one for each predicted value.
     outputs : int
         The number of classes, or of predicted values.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> evaluator = fit_boosted_evaluator(lambda X: np.full((len(X), 2), 0.5), X, k=1)
+    >>> evaluator.predict(X[:1], np.array([[True, False]])).round(1).tolist()
+    [[0.5, 0.5]]
     """
 
     view: Columns
@@ -103,6 +110,11 @@ def fit_boosted_evaluator(
     BoostedEvaluator
         `predict(X, mask)` returns predictions from the columns in the mask; `l2x.compare` takes it as
         `evaluator=`.
+
+    Raises
+    ------
+    InputError
+        If features are not single columns, or k exceeds their number.
 
     Examples
     --------

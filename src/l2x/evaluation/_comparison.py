@@ -122,7 +122,7 @@ def compare(
     *,
     features: View | None = None,
     rows: int = 200,
-    evaluator: FittedSurrogate | None = None,
+    evaluator: FittedSurrogate | BoostedEvaluator | None = None,
     training: TrainingPlan | None = None,
     seed: int = 0,
 ) -> Comparison:
@@ -147,8 +147,8 @@ def compare(
         What one feature is; default `Columns()`.
     rows : int
         Explain at most this many rows; Kernel SHAP takes seconds for each.
-    evaluator : FittedSurrogate, optional
-        A `fit_evaluator` on rows that are not in X; adds a column.
+    evaluator : FittedSurrogate or BoostedEvaluator, optional
+        A `fit_evaluator` or `fit_boosted_evaluator` on rows that are not in X; adds a column.
     training : TrainingPlan, optional
         Training plan of "l2x" and "fastshap", by default the view's.
     seed : int
