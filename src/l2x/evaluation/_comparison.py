@@ -14,6 +14,7 @@ import numpy as np
 from l2x._base.arrays import Array
 from l2x.baselines import METHODS, make_method
 from l2x.errors import InputError
+from l2x.evaluation._boosted import BoostedEvaluator
 from l2x.evaluation._evidence import attach_model
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
