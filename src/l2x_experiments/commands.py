@@ -241,6 +241,15 @@ def small(
     return {"seeds": splits or (1 if quick else 5)}
 
 
+@command("effects", needs={"shap": "baselines"} | TEXT, lightgbm=True)
+def effects(quick: bool, seeds: Seeds = None) -> Options:
+    """Not in the paper: are signed effects and Shapley values right? Downloads Adult, MNIST and IMDB.
+
+    Example:  `l2x reproduce effects --quick`
+    """
+    return {"seeds": seeds}
+
+
 def _require_lightgbm() -> None:
     from l2x.errors import MissingExtraError
 

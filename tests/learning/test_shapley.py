@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import l2x
 from l2x.errors import InputError
-from l2x.learning import _effects
+from l2x.learning import shapley_values, subsets_of
 from l2x.learning.samplers import NEVER, Shapley, efficient
 
 pytestmark = pytest.mark.filterwarnings("ignore:The selection is", "ignore:Only", "ignore:The model predicts")
@@ -84,7 +84,7 @@ def test_the_best_scores_are_shapley_values() -> None:
     """Free scores of one game with five players; 400 steps leave noise of about 0.01."""
     d, generator = 5, torch.Generator().manual_seed(0)
     game = torch.rand(1 << d, generator=generator)
-    exact, _ = _effects._exact(game.double().numpy()[:, None], d)
+    exact = shapley_values(game.double().numpy()[:, None], d)
     codes = 2 ** torch.arange(d)
     scores = torch.zeros(64, d, requires_grad=True)  # 64 copies of the row: more draws per step
     optimizer = torch.optim.Adam([scores], lr=0.03)
@@ -154,9 +154,9 @@ def test_learned_values_are_close_to_exact_ones() -> None:
 
     plan = l2x.TrainingPlan.quick().with_steps(value=100, selector=100)
     explainer = l2x.Explainer(model, 2, training=plan, sampler=Shapley()).fit(X)
-    subsets = _effects._all_subsets(4)
+    subsets = subsets_of(4)
     game = [explainer.surrogate_.predict(X, np.tile(s, (len(X), 1)))[:, 1] for s in subsets]
-    exact, _ = _effects._exact(np.stack(game), 4)
+    exact = shapley_values(np.stack(game), 4)
     found = explainer.explain(X).for_class(1).values
     assert np.corrcoef(found.ravel(), exact.ravel())[0, 1] > 0.95
 

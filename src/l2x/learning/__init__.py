@@ -30,7 +30,7 @@ from l2x.learning._agreement import (
     same_class,
     scored,
 )
-from l2x.learning._effects import SurrogateSource, signed_values
+from l2x.learning._effects import SurrogateSource, shapley_values, signed_values, subsets_of
 from l2x.learning._rows import (
     BITS,
     Categorical,
@@ -166,9 +166,11 @@ __all__ = [
     "samplers",
     "scored",
     "self_check",
+    "shapley_values",
     "signed_values",
     "sizes_of",
     "split",
+    "subsets_of",
     "surrogate_inputs",
     "training_predictions",
     "weighted_mean",

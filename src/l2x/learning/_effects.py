@@ -34,10 +34,10 @@ from l2x.learning._selector import everything, for_explained_output, signed_scor
 from l2x.learning._surrogate import CELLS_AT_ONCE, FittedSurrogate
 from l2x.model import query
 
-# The largest number of features for which all subsets are evaluated: 256 of them.
-EXACT = 8
-# Pairs of orders beyond that. Ten words of a review have standard errors below 0.01 (benchmarks/effects.py).
-PAIRS = 16
+# The largest number of features for which all subsets are evaluated: 1,024 of them, as for ten words.
+EXACT = 10
+# Pairs of orders beyond that.
+PAIRS = 32
 # Probabilities closer to 0 or 1 than this have the log-odds of this.
 CERTAIN = 1e-6
 
@@ -70,7 +70,7 @@ def effects_of(
     scale : "probability", "log-odds" or "value"
     """
     n, k = indices.shape
-    subsets, combine = (_all_subsets(k), _exact) if k <= EXACT else (_orders(k), _by_orders)
+    subsets, combine = (subsets_of(k), _exact) if k <= EXACT else (_orders(k), _by_orders)
     wanted = np.concatenate([subsets, np.ones((1, k), dtype=bool)])  # the last one: every feature but these
     values = np.empty((len(wanted), n))
     for part, found in _values(surrogate, X, indices, selected, wanted):
@@ -131,21 +131,25 @@ def _values(
 
 
 @lru_cache(maxsize=16)
-def _all_subsets(k: int) -> Array:
+def subsets_of(k: int) -> Array:
     """Return all subsets of k features as rows, (2^k, k); the first is empty, the last has all."""
     subsets: Array = (np.arange(1 << k)[:, None] >> np.arange(k) & 1).astype(bool)
     return subsets
 
 
+def shapley_values(values: Array, k: int) -> Array:
+    """Return the Shapley values of games with k players, (n, k), from the values of `subsets_of(k)`."""
+    return np.asarray((_shapley_weights(k) @ values).T)
+
+
 def _exact(values: Array, k: int) -> tuple[Array, None]:
-    """Return the Shapley values of a game with k players, (n, k), from the values of all subsets (2^k, n)."""
-    return (_shapley_weights(k) @ values).T, None
+    return shapley_values(values, k), None
 
 
 @lru_cache(maxsize=16)
 def _shapley_weights(k: int) -> Array:
-    """Return the matrix (k, 2^k) that maps the values of `_all_subsets` to Shapley values."""
-    subsets = _all_subsets(k)
+    """Return the matrix (k, 2^k) that maps the values of `subsets_of` to Shapley values."""
+    subsets = subsets_of(k)
     sizes = subsets.sum(axis=1)
     orders = np.array([math.factorial(s) * math.factorial(k - 1 - s) / math.factorial(k) for s in range(k)])
     # v(T) counts for a player in T with the weight of T without it, and against a player outside T.
