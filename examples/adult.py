@@ -34,7 +34,7 @@ def main(figure: str | None = None) -> None:
         print(f"{name:20} reproduce the prediction for {share:.0%} of the people")
     print(explanation[:3].to_frame())
     if figure is not None:
-        explanation.summary_plot(figure)
+        explanation.beeswarm(figure)
 
 
 if __name__ == "__main__":

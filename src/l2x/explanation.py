@@ -86,6 +86,13 @@ class Source(Protocol):
     def has_model(self) -> bool:
         """Whether predictions are the model's own; otherwise they are the surrogate's."""
 
+    @property
+    def available(self) -> bool:
+        """Whether effects can be computed."""
+
+    def affordable(self) -> Source | None:
+        """Return a source for what is shown unasked, as by `print`; None if its effects would be costly."""
+
     def predict(self, X: Any) -> Array:
         """Return predictions for checked inputs, (n, outputs)."""
 
@@ -98,7 +105,9 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The k most important features of each row.
+    """The k most important features of each row, and their effects on its prediction.
+
+    Scores rank the features of a row; effects quantify how much each selected feature adds to the prediction.
 
     Attributes
     ----------
@@ -310,7 +319,9 @@ class Explanation:
         Parameters
         ----------
         effects : bool
-            Also return effect_1 .. effect_k, and base, rest and prediction, to which they add up.
+            Also return effect_1 .. effect_k; base and rest, with which they add up to the prediction; the
+            predictions from all features, from only the selected ones (alone) and from all others (without);
+            the class that these refer to; and whether the model or the surrogate predicted it (predicted_by).
         """
         names = self._padded_names
         names[~self.selected] = None
@@ -320,7 +331,7 @@ class Explanation:
             found = self.contributions
             shown = np.where(self.selected, found.effects, np.nan)
             columns |= {f"effect_{rank}": column for rank, column in enumerate(shown.T, 1)}
-            columns |= {"base": found.base, "rest": found.rest, "prediction": found.prediction}
+            columns |= self._row_facts()
         given = nw.from_native(self.inputs, pass_through=True)
         backend: Any = given.implementation if isinstance(given, nw.DataFrame) else "pandas"
         frame = nw.from_dict(columns, backend=backend).to_native()
@@ -330,7 +341,7 @@ class Explanation:
     def to_dict(self, *, effects: bool = False) -> list[dict[str, Any]]:
         """Return plain Python objects, for JSON: per row the selected features with index, name and score.
 
-        With `effects`, each feature has its effect, and each row `base`, `rest` and `prediction`.
+        With `effects`, each feature has its effect, and each row the other columns of `to_frame`.
         """
         rows: list[dict[str, Any]] = [
             {
@@ -346,8 +357,20 @@ class Explanation:
             for i, row in enumerate(rows):
                 for feature, effect in zip(row["features"], found.effects[i], strict=False):
                     feature["effect"] = float(effect)
-                row |= {name: float(getattr(found, name)[i]) for name in ("base", "rest", "prediction")}
+            for name, column in self._row_facts().items():
+                for row, value in zip(rows, column, strict=True):
+                    row[name] = float(value) if isinstance(value, np.floating) else value
         return rows
+
+    def _row_facts(self) -> dict[str, Any]:
+        """Return columns with what the effects of each row add up to, and refer to."""
+        found, classes = self.contributions, self._source.classes
+        facts: dict[str, Any] = {
+            name: getattr(found, name) for name in ("base", "rest", "prediction", "alone", "without")
+        }
+        if classes is not None:
+            facts["class"] = [str(classes[output]) for output in found.outputs]
+        return facts | {"predicted_by": [self.predicted_by] * len(self)}
 
     def to_html(self, *, rows: int = 20) -> str:
         """Return the first `rows` as HTML: values shaded by rank, highlighted texts, or images."""
@@ -378,23 +401,42 @@ class Explanation:
     def plot(self, path: str | Path | None = None) -> Figure:
         """Plot the explanation, and save it to `path` if given.
 
-        For several rows of a table: how often each feature is selected; for a single row: its scores. Texts
-        and images are shown with their selected words or patches.
+        A single row is drawn with its prediction and signed effects: a waterfall from the base to the
+        prediction, a text with highlighted words, or an image with outlined patches. Several rows of a table
+        or texts are drawn as selection frequencies, also by predicted class; images next to each other.
+        Explanations without effects, as those of baselines, are drawn with scores.
         """
         from l2x.display import plot_explanation
 
         self._check_rows()
         return plot_explanation(self, path)
 
-    def summary_plot(self, path: str | Path | None = None) -> Figure:
-        """Plot how often and at which values each feature is selected, and save it to `path` if given.
+    def beeswarm(self, path: str | Path | None = None) -> Figure:
+        """Plot the effects of each feature, one dot per row that selects it, and save it to `path` if given.
 
-        For texts: the words that are selected most often.
+        Effects refer to one class in all rows: that of `for_class`, or the second of two classes, or the
+        class that is predicted most often. Colours show the values of the features. For texts there is one
+        line of dots per word. At most 1,000 rows, or 200 texts, are drawn.
         """
-        from l2x.display import plot_summary
+        from l2x.display import plot_beeswarm
 
         self._check_rows()
-        return plot_summary(self, path)
+        return plot_beeswarm(self, path)
+
+    def dependence(self, feature: str | int, path: str | Path | None = None) -> Figure:
+        """Plot the effect of one column of a table against its value, and save it to `path` if given.
+
+        Parameters
+        ----------
+        feature : str or int
+            The name or the position of the feature.
+        path : str or Path, optional
+            Where to save the figure: .svg, .png or .pdf.
+        """
+        from l2x.display import plot_dependence
+
+        self._check_rows()
+        return plot_dependence(self, feature, path)
 
     def _check_rows(self) -> None:
         if not len(self):

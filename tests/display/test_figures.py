@@ -10,7 +10,6 @@ import pytest
 
 import l2x
 from l2x.display import plot_lines, save_figure
-from l2x.display._figures import above_selection
 from l2x.display._style import figure_svg, shortened
 
 NAMES = ["<script>alert(1)</script>", "$x^2$", "radius", "two\nlines"]
@@ -137,18 +136,10 @@ def test_one_row_with_padding_is_drawn() -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]
 
 
-def test_right_of_the_line_is_selected(fitted: l2x.Explainer, table: np.ndarray) -> None:
-    for k in (1, 3):
-        explanation = fitted.explain(table, k=k)
-        assert ((above_selection(explanation) > 0) == explanation.mask).all()
-    assert (above_selection(fitted.explain(table, k=5)) >= 0).all()
-
-
-def test_summary_plot(fitted: l2x.Explainer, table: np.ndarray, tmp_path: Path) -> None:
-    explanation = fitted.explain(np.concatenate([table] * 3), k=1)
-    figure = explanation.summary_plot(tmp_path / "summary.png")
-    (axes,) = figure.axes
-    assert (tmp_path / "summary.png").stat().st_size > 10_000
-    assert axes.get_yticklabels()[0].get_text() == "x1"
-    assert len(axes.texts) == 5  # a share for each feature
-    assert "1,000 of 1,800 rows" in figure.get_supxlabel()
+def test_every_series_has_its_own_colour_and_mark() -> None:
+    """Seven methods of one figure must be distinguishable, also without colour."""
+    lines = {f"method {i}": [float(i), float(i)] for i in range(9)}
+    (axes,) = plot_lines([1, 2], lines, title="T", x_label="k", y_label="share").axes
+    colours, marks = zip(*[(line.get_color(), line.get_marker()) for line in axes.lines], strict=True)
+    assert len(set(colours)) == 9
+    assert len(set(marks[:-1])) == 8  # the last line, the baseline, is grey

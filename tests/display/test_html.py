@@ -182,7 +182,7 @@ def test_patches_are_outlined_at_their_positions() -> None:
     ]
     scores = np.array([[1.0, 0, 0, 0, 0, 2.0]])
     html = row_html(Explanation(scores, 2, view.names_, inputs=np.ones((1, 6, 10)), view=view))
-    frames = parsed(html).findall(".//rect")
+    frames = parsed(html).findall(".//rect[@data-rank]")
     assert [(frame.get("x"), frame.get("y"), frame.get("data-rank")) for frame in frames] == [
         ("8", "4", "1"),
         ("0", "0", "2"),

@@ -172,6 +172,6 @@ def test_invalid_arguments_are_refused() -> None:
 
 def test_no_rows_are_not_drawn() -> None:
     nothing = l2x.Explanation(np.zeros((2, 3)), 1, ["a", "b", "c"])[:0]
-    for draw in (nothing.plot, nothing.summary_plot):
+    for draw in (nothing.plot, nothing.beeswarm, lambda: nothing.dependence("a")):
         with pytest.raises(l2x.errors.InputError, match="no rows"):
             draw()

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 import l2x
-from l2x.display import plot_summary
 from l2x.features._texts import Texts, Tokens
 
 
@@ -91,9 +90,9 @@ def test_ways_of_removing() -> None:
     assert list(l2x.Words(length=3, reads="ids").maskings()) == ["drop"]
 
 
-def test_the_summary_of_texts_counts_words() -> None:
+def test_the_figure_of_texts_counts_words() -> None:
     texts = ["good film", "bad film", "a film"]
     view = l2x.Words(length=3).fit(texts)
     explanation = l2x.baselines.RandomK(features=view).explain(texts, k=2)
-    (axes,) = plot_summary(explanation).axes
+    (axes,) = explanation.plot().axes
     assert axes.get_yticklabels()[0].get_text() == "film"

@@ -98,6 +98,8 @@ def cells(inputs: Any, row: int) -> list[Any]:
     # Rows of a list may be texts or lists of cells.
     if not isinstance(inputs, np.ndarray) and not is_tensor(inputs):
         return []
+    if inputs.ndim > 2:  # images
+        return []
     row_of_cells = inputs[row].tolist()
     return row_of_cells if isinstance(row_of_cells, list) else [row_of_cells]
 

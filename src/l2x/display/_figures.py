@@ -1,4 +1,4 @@
-"""Figures of explanations (bars, scores, summary), of k, and of methods; texts and images have their own."""
+"""Figures of explanations (frequencies, scores), of k, and of methods; others have files of their own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from l2x._base.arrays import Array, above_rest, ranked
-from l2x.display._interop import numbers_of
+from l2x._base.arrays import ranked
+from l2x.display._readings import has_effects
+from l2x.display._signed import DOTS, MOST, plot_waterfall, rows_by_class, sample
 from l2x.display._style import (
     ACCENT,
     DOTTED,
@@ -32,7 +32,6 @@ from l2x.display._style import (
     style,
     values_of,
 )
-from l2x.errors import require
 from l2x.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -42,11 +41,14 @@ if TYPE_CHECKING:
     from l2x.evaluation import Comparison, SizeChoice
     from l2x.learning import Estimate
 
-MOST = 15  # bars; a reader does not take in more
 END_WIDTH = 0.07  # width of the text at a bar's end, as a share of the longest bar
-DOTS = 1000  # in a summary; more would cover each other
-VALUE_COLOURS = "viridis"
-LINE_COLOURS = (ACCENT, SECOND, THIRD, MUTED)  # the last line, the baseline, is grey (SOFT)
+# Classes that are predicted, the most frequent first; shapes for readers who do not see the colours.
+CLASS_MARKS = ((ACCENT, "o"), (SECOND, "D"), (THIRD, "s"), (INK, "^"))
+# Lines in the order of their series, each with its own mark; the last one, the baseline, is grey (SOFT).
+LINES = (
+    (ACCENT, "o"), (SECOND, "D"), (THIRD, "s"), ("#8e5ea2", "^"), ("#b8405e", "v"), (INK, "P"),
+    ("#2a9d9d", "X"), ("#8a6d3b", "*"), (MUTED, "<"),
+)  # fmt: skip
 
 
 def plot_bars(
@@ -58,23 +60,34 @@ def plot_bars(
     remark: str,
     full: float | None = None,
     dotted: float | None = None,
+    parts: Mapping[str, Sequence[float]] = {},
 ) -> Figure:
     """Draw horizontal bars, the first on top, with the texts `ends` at their ends and a remark below.
 
     `full` is the value of a bar across the whole figure, by default the largest value; `dotted` is the
-    position of a vertical reference line.
+    position of a vertical reference line. Two or more `parts`, such as classes, have a mark on every bar.
     """
-    full = full or max(values, default=0.0) or 1.0
+    marked = dict(list(parts.items())[: len(CLASS_MARKS)]) if len(parts) > 1 else {}
+    full = full or max([*values, *(value for part in marked.values() for value in part)], default=0.0) or 1.0
     with style():
-        figure, (axes,) = new_figure(0.9 + 0.27 * len(labels), title=title)
-        axes.barh(range(len(labels)), values, height=0.72, color=ACCENT)
+        figure, (axes,) = new_figure(0.9 + 0.27 * len(labels) + 0.25 * bool(marked), title=title)
+        axes.barh(range(len(labels)), values, height=0.72, color=SOFT if marked else ACCENT)
         if dotted is not None:
             axes.axvline(dotted, **DOTTED)
-        for line, (value, end) in enumerate(zip(values, ends, strict=True)):
-            # Texts that the dotted line would cut through are written beyond it.
+        for (name, part), (colour, marker) in zip(marked.items(), CLASS_MARKS, strict=False):
+            look: dict[str, Any] = {"color": colour, "marker": marker, "label": name, "clip_on": False}
+            axes.scatter(part, range(len(labels)), s=38, zorder=3, **look)
+        for line, end in enumerate(ends):
+            value = values[line]
+            # Texts that the dotted line would cut through are written beyond it; next to marks, in a column.
             if dotted is not None and 0 <= dotted - value < END_WIDTH * full:
                 value = dotted
-            axes.text(value + 0.01 * full, line, end, va="center", color=INK)
+            place = 1.03 * full if marked else value + 0.01 * full
+            axes.text(place, line, end, va="center", color=INK)
+        if marked:
+            axes.tick_params(axis="y", pad=7)  # marks at zero
+            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=len(marked), borderaxespad=0,
+                        handletextpad=0.1, columnspacing=1.2)  # fmt: skip
         label_rows(axes, labels)
         axes.set_xlim(0, 1.1 * full)
         axes.set_xticks([])
@@ -84,12 +97,14 @@ def plot_bars(
 
 
 def plot_table(explanation: Explanation) -> Figure:
-    """Draw how often each feature is selected; for a single row, its scores."""
-    return plot_scores(explanation) if len(explanation) == 1 else plot_frequencies(explanation)
+    """Draw how often each feature is selected; for a single row, its effects or, if unknown, its scores."""
+    if len(explanation) > 1:
+        return plot_frequencies(explanation)
+    return plot_waterfall(explanation) if has_effects(explanation) else plot_scores(explanation)
 
 
 def plot_frequencies(explanation: Explanation) -> Figure:
-    """Draw the share of rows in which each feature is selected, compared with a random selection."""
+    """Draw the share of rows in which each feature is selected, also by predicted class."""
     n, d = explanation.scores.shape
     share = explanation.mask.mean(axis=0) if n else np.zeros(d)
     order = np.argsort(-share, kind="stable")
@@ -100,15 +115,34 @@ def plot_frequencies(explanation: Explanation) -> Figure:
     if len(hidden):
         most = f"at most {percent(hidden.max())} of the rows" if hidden.any() else "no row"
         rest = f"; {count(len(hidden), 'more feature')}, each in {most}"
+    drawn = sample(explanation, DOTS)
+    classes = {
+        name: drawn.mask[rows][:, shown].mean(axis=0) for name, rows in (rows_by_class(drawn) or {}).items()
+    }
     return plot_bars(
         [label(explanation.feature_names[i]) for i in shown],
         share[shown].tolist(),
         [percent(share[i]) for i in shown],
         full=1.0,
         dotted=chance,
+        parts=classes,
         title=f"How often each feature is selected ({size_text(explanation)})",
-        remark=f"Share of {count(n, 'row')}{rest}. Dotted: a random selection ({percent(chance)}).",
+        remark=f"Bars and numbers: share of {count(n, 'row')}{rest}. "
+        f"Dotted: a random selection ({percent(chance)})." + by_class_note(classes, len(drawn), n, "row"),
     )
+
+
+def by_class_note(parts: Mapping[str, Any], drawn: int, n: int, noun: str) -> str:
+    """Return what the marks of `plot_bars` are, if there are any."""
+    if len(parts) < 2:
+        return ""
+    sampled = f" (among {count(drawn, noun)} drawn at random)" if drawn < n else ""
+    more = (
+        f"; the {len(parts) - len(CLASS_MARKS)} rarest classes not shown"
+        if len(parts) > len(CLASS_MARKS)
+        else ""
+    )
+    return f" Marks: share of the {noun}s with one predicted class{sampled}{more}."
 
 
 def plot_scores(explanation: Explanation, *, unit: str = "feature", of: str = "row") -> Figure:
@@ -138,71 +172,6 @@ def plot_scores(explanation: Explanation, *, unit: str = "feature", of: str = "r
         rest = f"; {count(hidden, unit)} with lower scores not shown" if hidden else ""
         note(figure, f"Scores of the selector{rest}.")
     return figure
-
-
-def plot_summary(explanation: Explanation, path: str | Path | None = None) -> Figure:
-    """Draw a line of dots per feature, one dot per row; dots right of the dotted line are selected.
-
-    For texts, whose features are different words in each, draw the words that are selected most often.
-    """
-    if explanation.view is not None and explanation.view.kind == "text":
-        return explanation.plot(path)
-    n = len(explanation)
-    share = explanation.mask.mean(axis=0)
-    order = np.argsort(-share, kind="stable")[:MOST]
-    drawn = explanation[np.sort(np.random.default_rng(0).choice(n, min(n, DOTS), replace=False))]
-    above, colours = above_selection(drawn), _value_ranks(drawn)
-    with style():
-        title = f"When each feature is selected ({size_text(explanation)})"
-        figure, (axes,) = new_figure(1.3 + 0.33 * len(order), title=title)
-        colour_map = require("matplotlib", extra="plots").colormaps[VALUE_COLOURS].with_extremes(bad=MUTED)
-        for line, i in enumerate(order):
-            axes.scatter(
-                above[:, i], line + _swarm(above[:, i]), s=7, c=colours[:, i], cmap=colour_map,
-                plotnonfinite=True, vmin=0, vmax=1, linewidths=0, rasterized=True,
-            )  # fmt: skip
-            end = axes.get_yaxis_transform()
-            axes.text(1.0, line, percent(share[i]), transform=end, va="center", color=INK)
-        axes.axvline(0, **DOTTED)
-        label_rows(axes, [label(explanation.feature_names[i]) for i in order])
-        axes.set_xlabel("score minus the threshold of selection", color=MUTED)
-        rows = f"{len(drawn):,} of {n:,} rows" if len(drawn) < n else count(n, "row")
-        remark = f"One dot for each of {rows}. Right: share of all rows in which the feature is selected."
-        if explanation.inputs is not None:
-            remark += " Dark dots: low values; bright: high; grey: categories and missing values."
-        note(figure, remark)
-    return saved(figure, path)
-
-
-def above_selection(explanation: Explanation) -> Array:
-    """Return (n, d) scores minus the row's threshold of selection.
-
-    The threshold is half-way between the k-th best score and the next; if all features are selected, it is
-    the lowest score.
-    """
-    above = above_rest(explanation.scores, explanation.mask)
-    gap = np.where(explanation.mask, above, np.inf).min(axis=1, keepdims=True)
-    return np.asarray(above - gap / 2)
-
-
-def _value_ranks(explanation: Explanation) -> Array:
-    """Return (n, d) ranks of the values within their column, from 0 to 1; NaN if a cell is not a number."""
-    numbers = numbers_of(explanation)
-    if numbers is None:
-        return np.full(explanation.scores.shape, np.nan)
-    ordered = np.isfinite(numbers)
-    ordered[:, list(getattr(explanation.view, "levels_", {}))] = False  # codes of categories have no order
-    frame = pd.DataFrame(np.where(ordered, numbers, np.nan))
-    return ((frame.rank() - 0.5) / frame.count()).to_numpy()
-
-
-def _swarm(x: Array) -> Array:
-    """Return heights within ±0.38 that spread dots with about the same x apart."""
-    bins = pd.Series(np.clip(((x - x.min()) / ((np.ptp(x) or 1.0) / 60)).astype(int), 0, 59))
-    rank = bins.groupby(bins).cumcount().to_numpy()
-    # 0, 1, -1, 2, -2, ... steps from the middle.
-    steps = np.where(rank % 2 == 1, (rank + 1) / 2, -rank / 2)
-    return np.asarray(0.38 * steps / max(1.0, (rank.max() + 1) / 2))
 
 
 def plot_sizes(choice: SizeChoice, path: str | Path | None = None) -> Figure:
@@ -239,14 +208,14 @@ def plot_lines(
     with style():
         figure, (axes,) = new_figure(3.3, title=title)
         ends = {}
-        colours = (*(LINE_COLOURS * len(series))[: max(1, len(series) - 1)], SOFT)
-        for name, colour in zip(series, colours, strict=False):
+        looks = (*(LINES * len(series))[: max(1, len(series) - 1)], (SOFT, "o"))
+        for name, (colour, marker) in zip(series, looks, strict=False):
             values = np.atleast_2d(np.asarray(series[name], dtype=float))
             mean = values.mean(axis=0)
             if len(values) > 1:
                 low, high = values.min(axis=0), values.max(axis=0)
                 axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
-            axes.plot(x, mean, color=colour, linewidth=2, marker="o", markersize=4)
+            axes.plot(x, mean, color=colour, linewidth=2, marker=marker, markersize=5)
             ends[name] = (float(mean[-1]), colour)
         _name_ends(axes, x[-1], ends)
         grid_lines(axes)

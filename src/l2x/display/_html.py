@@ -18,16 +18,29 @@ import numpy as np
 from l2x._base.arrays import cells, labels, ranked
 from l2x.display._figures import plot_table
 from l2x.display._images import (
+    dimmed,
     image_content,
     image_uri,
     legend,
-    overlay,
-    patch_rectangles,
+    outlined_svg,
+    outlines,
     plain,
     plot_images,
+    svg_uri,
     with_images,
 )
-from l2x.display._style import cell_text, count, how_many, label, saved, shortened, size_text, values_of
+from l2x.display._readings import MEANING, REST, UNITS, Reading, readings_if_affordable
+from l2x.display._style import (
+    amount,
+    cell_text,
+    count,
+    how_many,
+    label,
+    saved,
+    shortened,
+    size_text,
+    values_of,
+)
 from l2x.display._texts import Piece, pieces, plot_texts, text_content, with_texts
 from l2x.errors import InputError
 from l2x.explanation import Explanation
@@ -96,10 +109,11 @@ def _with_inputs(explanation: Explanation) -> Explanation:
     return explanation
 
 
-# Shades by rank
+# Shades: by effect, and its sign, where there are effects; otherwise by rank
 
 SHADES = 3
-_BACKGROUNDS = ("rgba(47,109,181,.42)", "rgba(47,109,181,.25)", "rgba(47,109,181,.08)")
+_ALPHAS = (0.42, 0.25, 0.08)
+_BLUE, _WARM, _COLD = "47,109,181", "214,92,30", "74,143,212"  # ranks; effects towards and against
 
 
 def shade(rank: int, k: int) -> int:
@@ -111,8 +125,16 @@ def shade(rank: int, k: int) -> int:
     return 1 + rank * SHADES // max(k, 1)
 
 
-def _background(rank: int, k: int) -> str:
-    return f"background:{_BACKGROUNDS[shade(rank, k) - 1]}"
+def _background(rank: int, k: int, reading: Reading | None) -> str:
+    colour, number = _BLUE, shade(rank, k)
+    if reading is not None:
+        colour, number = _WARM if reading.effects[rank] >= 0 else _COLD, reading.shades[rank]
+    return f"background:rgba({colour},{_ALPHAS[number - 1]:g})"
+
+
+def _sign(effect: float) -> str:
+    """Return the class of an effect in l2x.css."""
+    return "towards" if effect >= 0 else "against"
 
 
 # Tables. Colours are translucent, so that text and background follow the notebook's theme.
@@ -124,6 +146,7 @@ _HEAD = f"{_PLAIN};text-align:left;font-weight:600;padding:2px 9px"
 _ROW = f"{_PLAIN};text-align:right;padding:4px 9px;vertical-align:top"
 _CELL = "border:none;border-radius:5px;text-align:left;vertical-align:top;padding:4px 9px;min-width:6.5em"
 _VALUE = "opacity:.75;font-variant-numeric:tabular-nums"
+_EFFECT = "font-weight:600;font-variant-numeric:tabular-nums"
 _NOTE = "opacity:.65;padding:4px 9px"
 RUNNERS_UP = 3  # unselected features below the selected ones, so that bars can be compared
 
@@ -150,24 +173,52 @@ def shown_of(shown: int, n: int, noun: str) -> str:
 
 
 def _table_rows(explanation: Explanation, shown: int) -> str:
-    """Return one table row per input: the selected features, best first, with their values."""
+    """Return one table row per input: prediction, then the selected features, best first, with their values.
+
+    Below each value is its effect, if effects are known.
+    """
     n, d = explanation.scores.shape
-    most = max((len(names) for names in explanation[:shown].names), default=explanation.k)
+    first = explanation[:shown]
+    most = max((len(names) for names in first.names), default=explanation.k)
+    known = readings_if_affordable(first)
+    heads = ["row", *(["prediction"] if any(known) else []), *(_ordinal(rank + 1) for rank in range(most))]
+    about = f"{shown_of(shown, n, 'row')} · {size_text(explanation)} of {d} features, most important first"
     return html_table(
-        ["row", *(_ordinal(rank + 1) for rank in range(most))],
-        (_table_row(explanation, row) for row in range(shown)),
-        f"{shown_of(shown, n, 'row')} · {size_text(explanation)} of {d} features, most important first",
+        heads,
+        (_table_row(first, row, known[row]) for row in range(shown)),
+        _with_meaning(about, known),
     )
 
 
-def _table_row(explanation: Explanation, row: int) -> str:
+def _with_meaning(about: str, known: Sequence[Reading | None]) -> str:
+    """Return a note, with what scores and effects are if effects are shown."""
+    reading = next((reading for reading in known if reading is not None), None)
+    return about if reading is None else f"{about}. Effects in {UNITS[reading.scale]}. {MEANING}"
+
+
+def _table_row(explanation: Explanation, row: int, reading: Reading | None) -> str:
     values, names = values_of(explanation, row), _names(explanation[row])
-    row_cells = "".join(
-        f'<td style="{_CELL};{_background(rank, explanation.k)}">{_short(names[i])}'
-        + (f'<br><span style="{_VALUE}">{_short(values[i])}</span></td>' if values[i] else "</td>")
-        for rank, i in enumerate(explanation.indices[row][explanation.selected[row]])
+    row_cells = ""
+    for rank, i in enumerate(explanation.indices[row][explanation.selected[row]]):
+        lines = [_short(names[i])]
+        if values[i]:
+            lines.append(f'<span style="{_VALUE}">{_short(values[i])}</span>')
+        if reading is not None:
+            lines.append(f'<span style="{_EFFECT}">{reading.amounts[rank]}</span>')
+        look = f"{_CELL};{_background(rank, explanation.k, reading)}"
+        row_cells += f'<td style="{look}">{"<br>".join(lines)}</td>'
+    return f'<td style="{_ROW}">{_short(_row_label(explanation, row))}</td>{_verdict(reading)}{row_cells}'
+
+
+def _verdict(reading: Reading | None) -> str:
+    """Return a cell with the prediction from all features, from only the selected, and from all others."""
+    if reading is None:
+        return ""
+    _, only_these, all_others = reading.levels
+    return (
+        f'<td style="{_CELL};background:none"><span style="font-weight:600">{escape(reading.headline)}</span>'
+        f'<br><span style="{_VALUE}">only these {only_these}<br>all others {all_others}</span></td>'
     )
-    return f'<td style="{_ROW}">{_short(_row_label(explanation, row))}</td>{row_cells}'
 
 
 def _names(one: Explanation) -> Sequence[str]:
@@ -198,7 +249,54 @@ def _ordinal(number: int) -> str:
 
 
 def _bars(one: Explanation) -> str:
-    """Return a single row as bars: the selected features, then the next best."""
+    """Return a single row as bars: signed effects, or scores of the selected features and the next best."""
+    (reading,) = readings_if_affordable(one)
+    return _score_bars(one) if reading is None else signed_bars(one, reading)
+
+
+def signed_bars(one: Explanation, reading: Reading) -> str:
+    """Return the effects of a single row as bars to the right or left of zero; the last is the rest."""
+    names, values = _names(one), values_of(one, 0)
+    chosen = one.indices[0][one.selected[0]].tolist()
+    largest = max([*np.abs(reading.effects), abs(reading.rest)]) or 1.0
+    bars = "".join(
+        _bar_item(
+            "selected", str(rank + 1), str(names[i]), values[i], reading.amounts[rank],
+            _signed_bar(float(reading.effects[rank]), largest, reading.amounts[rank]),
+        )
+        for rank, i in enumerate(chosen)
+    )  # fmt: skip
+    bars += _bar_item(
+        "other", "", REST, None, reading.rest_amount, _signed_bar(reading.rest, largest, reading.rest_amount)
+    )
+    towards, against = reading.directions
+    about = f"Right of the line: {towards}; left: {against}. Effects in {UNITS[reading.scale]}. {MEANING}"
+    return f'<ol class="bars signed">\n{bars}</ol>\n<p class="hint">{escape(about)}</p>'
+
+
+def _signed_bar(effect: float, largest: float, text: str) -> str:
+    width = 50 * abs(effect) / largest
+    left = 50 - (width if effect < 0 else 0)
+    return (
+        f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" '
+        f'aria-label="effect {text}"><rect class="{_sign(effect)}" x="{left:.1f}" width="{width:.1f}" '
+        f'height="8"/><line class="zero" x1="50" x2="50" y1="0" y2="8"/></svg>'
+    )
+
+
+def _bar_item(kind: str, rank: str, name: str, value: str | None, effect: str, bar: str) -> str:
+    name, cell = escape(name), ""
+    if value is not None:
+        cell = f' <span class="value" dir="auto" title="{escape(value)}">{escape(value)}</span>'
+    effect = f' <span class="effect">{effect}</span>' if effect else ""
+    return (
+        f'<li class="{kind}"><span class="rank">{rank}</span> '
+        f'<span class="name" dir="auto" title="{name}">{name}</span>{cell}{effect} {bar}</li>\n'
+    )
+
+
+def _score_bars(one: Explanation) -> str:
+    """Return a single row as bars of scores: the selected features, then the next best."""
     scores, values, names = one.scores[0], values_of(one, 0), _names(one)
     selected = int(one.selected[0].sum())
     order = [int(i) for i in ranked(one.scores)[0][: one.k + RUNNERS_UP] if scores[i] > float("-inf")]
@@ -206,18 +304,16 @@ def _bars(one: Explanation) -> str:
     span = float(scores[order[0]]) - lowest if order else 0.0
     bars = ""
     for rank, i in enumerate(order):
-        name, value, score = escape(str(names[i])), escape(values[i]), float(scores[i])
+        score = float(scores[i])
         width = 2 + 98 * (score - lowest) / span if span else 100  # at least 2: an empty bar is invisible
         kind, number, state = (
-            ("selected", rank + 1, "") if rank < selected else ("other", "–", ", not selected")
+            ("selected", str(rank + 1), "") if rank < selected else ("other", "–", ", not selected")
         )
-        bars += (
-            f'<li class="{kind}"><span class="rank">{number}</span> '
-            f'<span class="name" dir="auto" title="{name}">{name}</span> '
-            f'<span class="value" dir="auto" title="{value}">{value}</span> '
-            f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" '
-            f'aria-label="score {score:.3g}{state}"><rect width="{width:.1f}" height="8"/></svg></li>\n'
+        bar = (
+            '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" '
+            f'aria-label="score {score:.3g}{state}"><rect width="{width:.1f}" height="8"/></svg>'
         )
+        bars += _bar_item(kind, number, str(names[i]), values[i], "", bar)
     hidden = len(names) - len(order)
     rest = f'<p class="hint">{count(hidden, "feature")} with lower scores not shown.</p>' if hidden else ""
     return f'<ol class="bars">\n{bars}</ol>\n{rest}'
@@ -239,55 +335,89 @@ CONTEXT = 60  # characters shown around each selected piece, in a list of many t
 WIDE_CONTEXT = 160  # in a table of a few
 # Long words break; an overriding direction (U+202E) ends with its cell.
 _TEXT = "border:none;background:none;text-align:start;padding:4px 9px;line-height:1.6;overflow-wrap:anywhere"
-# Underlined, because the shade of the last ones is faint.
+# Underlined, because the shade of the last ones is faint; dashed, if the effect is negative.
 _MARK = (
-    "color:inherit;padding:0 .15em;border-radius:3px 3px 0 0;border-bottom:2px solid rgba(47,109,181,.7);"
+    "color:inherit;padding:0 .15em;border-radius:3px 3px 0 0;"
     "box-decoration-break:clone;-webkit-box-decoration-break:clone"
 )
+_SUPERSCRIPT = "font-size:.72em;line-height:1;font-weight:600;opacity:.8;margin-inline-start:.15em"
 
 
-def _marked(parts: Sequence[Piece], k: int, *, inline: bool) -> str:
-    """Return a text with its selected pieces in <mark>, shaded by rank, with scores in tooltips."""
-    html = ""
-    for piece in parts:
-        text = escape(piece.text)
-        if piece.rank is not None:
-            look = (
-                f'style="{_background(piece.rank, k)};{_MARK}"'
-                if inline
-                else f'class="shade-{shade(piece.rank, k)}" data-rank="{piece.rank + 1}"'
-            )
-            text = f'<mark {look} title="{escape(piece.about)}">{text}</mark>'
-        html += text
-    return html
+def _marked(parts: Sequence[Piece], k: int, reading: Reading | None, *, inline: bool) -> str:
+    """Return a text with its selected pieces in <mark>, shaded by effect or rank; tooltips have details."""
+    mark = _inline_mark if inline else _page_mark
+    return "".join(
+        escape(piece.text) if piece.rank is None else mark(piece, piece.rank, k, reading) for piece in parts
+    )
 
 
-def _text_cell(explanation: Explanation, row: int, context: int | None) -> str:
-    text = _marked(pieces(explanation, row, context=context), explanation.k, inline=True)
+def _inline_mark(piece: Piece, rank: int, k: int, reading: Reading | None) -> str:
+    line, superscript = f"solid rgba({_BLUE},.7)", ""
+    if reading is not None:
+        line = f"solid rgba({_WARM},.8)" if piece.effect >= 0 else f"dashed rgba({_COLD},.9)"
+        superscript = f'<sup style="{_SUPERSCRIPT}">{_superscript(piece, reading)}</sup>'
+    look = f"{_background(rank, k, reading)};{_MARK};border-bottom:2px {line}"
+    return f'<mark style="{look}" title="{escape(piece.about)}">{escape(piece.text)}{superscript}</mark>'
+
+
+def _page_mark(piece: Piece, rank: int, k: int, reading: Reading | None) -> str:
+    look, after = f"shade-{shade(rank, k)}", str(rank + 1)
+    if reading is not None:
+        look, after = f"{_sign(piece.effect)}-{reading.shades[rank]}", _superscript(piece, reading)
+    text = escape(piece.text)
+    return f'<mark class="{look}" data-after="{after}" title="{escape(piece.about)}">{text}</mark>'
+
+
+def _superscript(piece: Piece, reading: Reading) -> str:
+    """Return the effect of a piece without its unit, which the note names."""
+    return amount(piece.effect, reading.scale).removesuffix(" pp")
+
+
+def _text_cell(explanation: Explanation, row: int, context: int | None, reading: Reading | None) -> str:
+    parts = pieces(explanation, row, context=context, reading=reading)
+    text = _marked(parts, explanation.k, reading, inline=True)
     return f'<td dir="auto" style="{_TEXT}">{text}</td>'
 
 
-def _text_note(view: TextView, k: int) -> str:
+def _text_note(view: TextView, k: int, known: Sequence[Reading | None]) -> str:
+    reading = next((reading for reading in known if reading is not None), None)
+    if reading is not None:
+        towards, against = reading.directions
+        return (
+            f"raised numbers: effects in {UNITS[reading.scale]}; solid underline: {towards}, "
+            f"dashed: {against}. {MEANING}"
+        )
     if k == 1:
         return f"the most important {view.unit} of each; its score is in the tooltip"
     return f"up to {k} {view.unit}s each; stronger shade: more important; scores are in the tooltips"
 
 
 def text_rows(explanation: Explanation, shown: int, *, context: int | None = CONTEXT) -> str:
-    """Return one table row per text, with its selected words or sentences marked.
+    """Return one table row per text, with its prediction, if known, and its selected words or sentences.
 
     `context` leaves out characters further than this from every mark; None shows whole texts.
     """
     view, texts = with_texts(explanation)
-    lines = (f'<td style="{_ROW}">{row}</td>{_text_cell(explanation, row, context)}' for row in range(shown))
-    return html_table((), lines, f"{shown_of(shown, len(texts), 'text')} · {_text_note(view, explanation.k)}")
+    first = explanation[:shown]
+    known = readings_if_affordable(first)
+    lines = (
+        f'<td style="{_ROW}">{row}</td>{_verdict(known[row])}{_text_cell(first, row, context, known[row])}'
+        for row in range(shown)
+    )
+    about = f"{shown_of(shown, len(texts), 'text')} · {_text_note(view, explanation.k, known)}"
+    return html_table((), lines, about)
 
 
 def _text_row(one: Explanation) -> str:
     view, _ = with_texts(one)
-    hint = f"There is no {view.unit} to select: the text is empty, or the explainer knows none of its words."
-    hint = "" if one.selected.any() else f'\n<p class="hint">{hint}</p>'
-    return f'<p class="text" dir="auto">{_marked(pieces(one, 0), one.k, inline=False)}</p>{hint}'
+    if not one.selected.any():
+        why = "the text is empty, or the explainer knows none of its words"
+        hint = f'<p class="hint">There is no {view.unit} to select: {why}.</p>'
+        return f'<p class="text" dir="auto">{_marked(pieces(one, 0), one.k, None, inline=False)}</p>\n{hint}'
+    (reading,) = readings_if_affordable(one)
+    text = _marked(pieces(one, 0, reading=reading), one.k, reading, inline=False)
+    hint = "" if reading is None else f'\n<p class="hint">{escape(_text_note(view, one.k, [reading]))}</p>'
+    return f'<p class="text" dir="auto">{text}</p>{hint}'
 
 
 def verdict_table(
@@ -309,11 +439,11 @@ def verdict_table(
     def line(row: int) -> str:
         names = (name if classes is None else classes[int(name)] for name in (truth[row], predicted[row]))
         two = "".join(f'<td style="{_ROW};text-align:left">{escape(str(name))}</td>' for name in names)
-        return two + _text_cell(explanation, row, WIDE_CONTEXT)
+        return two + _text_cell(explanation, row, WIDE_CONTEXT, None)
 
     selected = f"key {view.unit}{'s' * (explanation.k != 1)}"
     return html_table(
-        ("true class", "prediction", selected), map(line, rows), _text_note(view, explanation.k)
+        ("true class", "prediction", selected), map(line, rows), _text_note(view, explanation.k, ())
     )
 
 
@@ -327,47 +457,56 @@ def first_of_each_kind(truth: Sequence[Any], predicted: Sequence[Any]) -> list[i
 # Images
 
 _IMAGES = "display:flex;flex-wrap:wrap;gap:10px;font-family:inherit;font-size:13px;line-height:1.35"
-_IMAGE = "width:84px;height:auto;display:block;image-rendering:pixelated;margin-bottom:3px"
+_IMAGE = "width:112px;height:auto;display:block;image-rendering:pixelated;margin-bottom:3px"
 
 
 def _image_rows(explanation: Explanation, shown: int) -> str:
-    """Return the images, each above its copy with selected patches."""
+    """Return the images, each above its copy with outlined patches, the prediction and the effects."""
     view, X = with_images(explanation)
+    first = explanation[:shown]
+    known = readings_if_affordable(first)
     figures = ""
-    for row, names in enumerate(explanation[:shown].names):
+    for row, names in enumerate(first.names):
         selected = escape("; ".join(names))
-        pictures = (
-            (plain(view, X[row]), f"image {row}"),
-            (overlay(view, X[row], explanation, row), selected),
-        )
+        whole, patches = plain(view, X[row]), outlined_svg(first[row], known[row])
+        sources = ((image_uri(whole), f"image {row}"), (svg_uri(patches), selected))
         images = "".join(
-            f'<img src="{image_uri(colours)}" alt="{alt}" title="{selected}" style="{_IMAGE}">'
-            for colours, alt in pictures
+            f'<img src="{source}" alt="{alt}" title="{selected}" style="{_IMAGE}">' for source, alt in sources
         )
+        caption = "<br>".join(map(escape, _image_caption(row, known[row])))
         figures += (
-            f'<figure style="margin:0;text-align:center">{images}<figcaption>{row}</figcaption></figure>'
+            f'<figure style="margin:0;text-align:center;max-width:112px">{images}'
+            f"<figcaption>{caption}</figcaption></figure>"
         )
-    note = escape(legend(view, shown, len(explanation)))
+    note = escape(_with_meaning(legend(shown, len(explanation), known).removesuffix("."), known))
     return (
         f'<div class="l2x-explanation" style="{_IMAGES}">{figures}'
         f'<div style="flex-basis:100%;opacity:.65">{note}</div></div>'
     )
 
 
+def _image_caption(row: int, reading: Reading | None) -> list[str]:
+    if reading is None:
+        return [str(row)]
+    _, only_these, all_others = reading.levels
+    numbered = [f"{rank}: {text}" for rank, text in enumerate(reading.amounts, 1)]
+    return [reading.headline, f"only these {only_these}", f"all others {all_others}", *numbered]
+
+
 def _image_row(one: Explanation) -> str:
-    """Return a single image next to its copy with selected patches, outlined and numbered by rank."""
+    """Return a single image next to its copy with outlined, numbered patches, and bars of their effects."""
     view, X = with_images(one)
     height, width = view.image_shape_[-2:]
-    outlines = "".join(
-        f'<rect class="patch" data-rank="{rank}" x="{at["x"]}" y="{at["y"]}" width="{at["width"]}" '
-        f'height="{at["height"]}"/><text class="patch-rank" x="{at["x"] + 0.06 * at["width"]:g}" '
-        f'y="{at["y"] + 0.34 * at["height"]:g}" font-size="{0.34 * at["height"]:g}">{rank}</text>'
-        for rank, at in enumerate(patch_rectangles(view, one.indices[0][one.selected[0]].tolist()), 1)
-    )
+    (reading,) = readings_if_affordable(one)
     selected = escape("; ".join(one.names[0]))
     pictures = (
         (plain(view, X[0]), "Image", "Image", ""),
-        (overlay(view, X[0], one, 0), "Selected patches", f"Selected patches: {selected}", outlines),
+        (
+            dimmed(view, X[0], one.mask[0]),
+            "Selected patches",
+            f"Selected patches: {selected}",
+            outlines(one, reading),
+        ),
     )
     figures = "".join(
         f'<figure><svg class="picture" viewBox="0 0 {width} {height}" role="img" aria-label="{alt}">'
@@ -375,7 +514,9 @@ def _image_row(one: Explanation) -> str:
         f"<figcaption>{caption}</figcaption></figure>\n"
         for colours, caption, alt, marks in pictures
     )
-    return f'<div class="pictures">\n{figures}</div>\n<p class="hint">{legend(view, 1, 1)}</p>'
+    bars = "" if reading is None else f"\n{signed_bars(one, reading)}"
+    hint = f'<p class="hint">{escape(legend(1, 1, [reading]))}</p>'
+    return f'<div class="pictures">\n{figures}</div>\n{hint}{bars}'
 
 
 TABLE = Kind(View, plot_table, _table_rows, _bars, _table_content)
@@ -392,23 +533,48 @@ TEXT_WIDTH = 100
 
 
 def explanation_text(explanation: Explanation) -> str:
-    """Return the numbers of rows and features, then the selected features of the first rows with values."""
+    """Return the numbers of rows and features, then the first rows: prediction, features, values, effects."""
     n, d = explanation.scores.shape
     first = explanation[:TEXT_ROWS]
-    table = [(shortened(_row_label(first, row), 16), _line(first, row)) for row in range(len(first))]
-    if len(first) < n:
-        table.append(("…", ""))
-    width = max((len(title) for title, _ in table), default=0)
-    return "\n".join(
-        [f"Explanation of {count(n, 'row')}, {how_many(explanation)} of {count(d, 'feature')}"]
-        + [f"  {title:>{width}}  {line}".rstrip() for title, line in table]
-    )
+    known = readings_if_affordable(first)
+    titles = [shortened(_row_label(first, row), 16) for row in range(len(first))] + ["…"] * (len(first) < n)
+    width = max(map(len, titles), default=0)
+    unit = f"; effects in {UNITS[known[0].scale].removesuffix(' (pp)')}" if known and known[0] else ""
+    lines = [f"Explanation of {count(n, 'row')}, {how_many(explanation)} of {count(d, 'feature')}{unit}"]
+    for row, title in enumerate(titles):
+        texts = _lines(first[row], known[row]) if row < len(first) else [""]
+        lines += [f"  {'' if i else title:>{width}}  {text}".rstrip() for i, text in enumerate(texts)]
+    return "\n".join(lines)
 
 
-def _line(explanation: Explanation, row: int) -> str:
-    """Return the selected features of a row, best first, as far as they fit on a line."""
-    one = explanation[row]
+def _lines(one: Explanation, reading: Reading | None) -> list[str]:
+    """Return a row as text: the prediction, then features with values and effects, as far as they fit."""
     values = values_of(one, 0)
     selected = one.indices[0][one.selected[0]]
-    line = "; ".join(label(name, values[i]) for name, i in zip(one.names[0], selected, strict=True))
-    return line if len(line) <= TEXT_WIDTH else line[:TEXT_WIDTH].rpartition("; ")[0] + "; …"
+    parts = [label(name, values[i]) for name, i in zip(one.names[0], selected, strict=True)]
+    if reading is None:
+        return _filled(parts, lines=1)
+    texts = [text.removesuffix(" pp") for text in reading.amounts]  # the first line names the unit
+    parts = [f"{part} ({text})" for part, text in zip(parts, texts, strict=True)]
+    title = reading.title.removeprefix("Prediction: ")
+    return [f"{title} ({reading.comparison})", *_filled(parts, lines=2)]
+
+
+def _filled(parts: Sequence[str], *, lines: int) -> list[str]:
+    """Return the parts, divided by semicolons, on at most this many lines; an ellipsis replaces the others.
+
+    >>> _filled(["a" * 60, "b" * 60, "c"], lines=1)[0][-6:]
+    'aaa; …'
+    """
+    filled = [""]
+    for part in parts:
+        joined = f"{filled[-1]}; {part}" if filled[-1] else part
+        if len(joined) <= TEXT_WIDTH or not filled[-1]:
+            filled[-1] = joined
+        elif len(filled) < lines:
+            filled[-1] += ";"
+            filled.append(part)
+        else:
+            filled[-1] += "; …"
+            break
+    return filled

@@ -1,4 +1,4 @@
-"""Images with their selected patches, as in the paper's figure: bright pixels red, dark pixels blue."""
+"""Images with their selected patches outlined and numbered, and everything else dimmed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from l2x._base.arrays import Array
-from l2x.display._style import INK, how_many, new_figure, note, saved, style
-from l2x.errors import InputError
+from l2x.display._readings import Reading, has_effects, readings, readings_if_affordable
+from l2x.display._signed import Steps, draw_waterfall, how_to_read, with_effects
+from l2x.display._style import (
+    AGAINST,
+    INK,
+    TOWARDS,
+    WIDTH,
+    how_many,
+    new_figure,
+    note,
+    saved,
+    shortened,
+    style,
+)
+from l2x.errors import InputError, require
 from l2x.explanation import Explanation
 from l2x.features import Patches
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Images side by side in a figure, as in the paper.
+# Images in a figure, as in the paper, and in a line of it
 MOST = 10
-# Colours of pixels in selected patches: (inactive, active), in between in proportion.
-BLUE, RED = np.array([0.16, 0.38, 0.78]), np.array([0.93, 0.20, 0.16])
-# How much of an unselected pixel's colour remains in colour images.
-FADED = 0.22
+COLUMNS = 5
+LARGE = 224  # pixels of the longer side of a picture that browsers scale up
+# How much of an unselected pixel's colour remains; the rest is grey.
+FADED = 0.3
 GREY = 0.5  # unselected pixels, if they are hidden
 
 
@@ -36,27 +50,86 @@ def plot_images(
     labels: Sequence[object] | None = None,
     title: str = "",
 ) -> Figure:
-    """Draw the first ten images and, below each, its selected patches; `labels` are written above them."""
+    """Draw the first ten images and, below each, its outlined patches; a single image is drawn large.
+
+    `labels` are written above the images, by default the predictions, if they are known.
+    """
+    if len(explanation) == 1 and labels is None and not title:
+        return saved(_plot_one(explanation), path)
     view, X = with_images(explanation)
     shown = min(MOST, len(explanation))
+    first = explanation[:shown]
+    known = readings_if_affordable(first)
+    above = [reading.predicted if reading else "" for reading in known] if labels is None else labels
     height, width = view.image_shape_[-2:]
     with style():
         figure, grid = new_figure(
-            # Ten square images fill the usual width; fewer are not drawn larger.
-            0.66 * height / width + 0.24,
-            rows=2,
-            columns=MOST,
+            # Five images fill the usual width; fewer are not drawn larger.
+            WIDTH / COLUMNS * height / width + 0.12,
+            rows=2 * -(-shown // COLUMNS),
+            columns=COLUMNS,
             title=title or f"{how_many(explanation).capitalize()} of {view.d} patches selected in each image",
         )
         for axes in grid:
             axes.set_axis_off()
         for i in range(shown):
-            grid[i].imshow(plain(view, X[i]), interpolation="nearest")
-            grid[MOST + i].imshow(overlay(view, X[i], explanation, i), interpolation="nearest")
-            if labels is not None:
-                grid[i].set_title(str(labels[i]), loc="center", color=INK)
-        note(figure, legend(view, shown, len(explanation)))
+            place = 2 * COLUMNS * (i // COLUMNS) + i % COLUMNS
+            grid[place].imshow(plain(view, X[i]), interpolation="nearest")
+            grid[place].set_title(shortened(above[i], 20), loc="center", color=INK, fontsize=9)
+            draw_patches(grid[place + COLUMNS], first[i], known[i], width=72 * WIDTH / COLUMNS)
+        note(figure, legend(shown, len(explanation), known))
     return saved(figure, path)
+
+
+def _plot_one(one: Explanation) -> Figure:
+    """Draw one image with its outlined patches and, next to it, the waterfall of their effects."""
+    view, _ = with_images(one)
+    height, width = view.image_shape_[-2:]
+    reading = readings(with_effects(one))[0] if has_effects(one) else None
+    title = reading.title if reading else f"{how_many(one).capitalize()} of {view.d} patches selected"
+    with style():
+        figure, (left, right) = new_figure(
+            min(5.0, max(2.6, 3.2 * height / width)) + 0.7, columns=2, title=title
+        )
+        left.set_axis_off()
+        right.set_axis_off()
+        if reading is None:
+            left.imshow(plain(view, with_images(one)[1][0]), interpolation="nearest")
+            draw_patches(right, one, None, width=36 * WIDTH)
+            note(figure, legend(1, 1, [None]))
+            return figure
+        draw_patches(left, one, reading, width=36 * WIDTH)
+        right.set_axis_on()
+        draw_waterfall(
+            right, Steps.of(reading, [f"patch {rank + 1}" for rank in range(len(reading.effects))])
+        )
+        note(figure, f"{how_to_read(reading)} Outlines: solid or dashed alike; all other patches are dimmed.")
+    return figure
+
+
+def draw_patches(axes: Axes, one: Explanation, reading: Reading | None, *, width: float) -> None:
+    """Draw an image, `width` points wide, with patches outlined and numbered, and all others dimmed."""
+    patches: Any = require("matplotlib.patches", extra="plots")
+    effects: Any = require("matplotlib.patheffects", extra="plots")
+    view, X = with_images(one)
+    axes.imshow(dimmed(view, X[0], one.mask[0]), interpolation="nearest")
+    font = min(8.5, 0.5 * width * view.size / view.image_shape_[-1])
+    for rank, at in enumerate(patch_rectangles(view, one.indices[0][one.selected[0]].tolist())):
+        corner = (at["x"] - 0.5, at["y"] - 0.5)  # imshow centres pixels on whole numbers
+        against = reading is not None and reading.effects[rank] < 0
+        colour = INK if reading is None else AGAINST if against else TOWARDS
+        for edge, thick, line in (("white", 3.0, "-"), (colour, 1.6, (0, (3, 1.5)) if against else "-")):
+            axes.add_patch(
+                patches.Rectangle(
+                    corner, at["width"], at["height"], fill=False, edgecolor=edge, linewidth=thick,
+                    linestyle=line, clip_on=False,
+                )
+            )  # fmt: skip
+        axes.text(
+            corner[0] + 0.1 * at["width"], corner[1] + 0.08 * at["height"], str(rank + 1), va="top",
+            color="white", weight="bold", fontsize=font,
+            path_effects=[effects.withStroke(linewidth=2, foreground="black")],
+        )  # fmt: skip
 
 
 def plain(view: Patches, image: Array) -> Array:
@@ -69,17 +142,57 @@ def plain(view: Patches, image: Array) -> Array:
     return np.moveaxis(rgb, 0, -1)
 
 
-def overlay(view: Patches, image: Array, explanation: Explanation, row: int) -> Array:
-    """Return the image of a row, (h, w, 3), with its selected patches in red and blue.
-
-    In colour images, selected patches keep their colours and the others fade.
-    """
+def dimmed(view: Patches, image: Array, selected: Array) -> Array:
+    """Return the image as colours, (h, w, 3); only the patches in `selected`, (d,), keep theirs."""
     colours = plain(view, image)
     height, width = view.image_shape_[-2:]
-    selected = view.pixels(explanation.mask[row : row + 1]).reshape(height, width, 1)
-    if view.channels >= 3:
-        return np.where(selected, colours, FADED * colours + (1 - FADED) * 0.5)
-    return np.where(selected, BLUE + colours * (RED - BLUE), colours)
+    kept = view.pixels(selected[None]).reshape(height, width, 1)
+    return np.where(kept, colours, FADED * colours + (1 - FADED) * GREY)
+
+
+def outlines(one: Explanation, reading: Reading | None) -> str:
+    """Return SVG that outlines and numbers the selected patches of a single image.
+
+    Lines are solid or, for patches with a negative effect, dashed; l2x.css has the same look in its classes.
+    """
+    view, _ = with_images(one)
+    places = patch_rectangles(view, one.indices[0][one.selected[0]].tolist())
+    marks = ""
+    for rank, at in enumerate(places):
+        sign = "" if reading is None else " towards" if reading.effects[rank] >= 0 else " against"
+        size = 0.3 * min(at["width"], at["height"])
+        about = "" if reading is None else f"<title>{rank + 1}: {reading.amounts[rank]}</title>"
+        frame = f'x="{at["x"]}" y="{at["y"]}" width="{at["width"]}" height="{at["height"]}"'
+        marks += (
+            f'<rect class="patch-edge" {frame}/><rect class="patch{sign}" data-rank="{rank + 1}" {frame}>'
+            f'{about}</rect><text class="patch-rank" x="{at["x"] + 0.3 * size:g}" '
+            f'y="{at["y"] + 1.1 * size:g}" font-size="{size:g}">{rank + 1}</text>'
+        )
+    return marks
+
+
+# For pictures outside pages, which have no stylesheet.
+_LOOK = (
+    "rect{fill:none;vector-effect:non-scaling-stroke}.patch-edge{stroke:#fff;stroke-width:4}"
+    f".patch{{stroke:{INK};stroke-width:2}}.towards{{stroke:{TOWARDS}}}"
+    f".against{{stroke:{AGAINST};stroke-dasharray:4 2}}"
+    "text{fill:#fff;stroke:#000;stroke-width:3;vector-effect:non-scaling-stroke;paint-order:stroke;"
+    "font-family:sans-serif;font-weight:700}"
+)
+
+
+def outlined_svg(one: Explanation, reading: Reading | None) -> str:
+    """Return a single image as an SVG file: dimmed, with outlined and numbered patches."""
+    view, X = with_images(one)
+    height, width = view.image_shape_[-2:]
+    scale = max(1.0, LARGE / max(height, width))
+    picture = image_uri(dimmed(view, X[0], one.mask[0]))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{scale * width:g}" height="{scale * height:g}"><style>{_LOOK}</style>'
+        f'<image href="{picture}" width="{width}" height="{height}" style="image-rendering:pixelated"/>'
+        f"{outlines(one, reading)}</svg>"
+    )
 
 
 def image_content(one: Explanation, features: Sequence[int] | None) -> dict[str, Any]:
@@ -100,12 +213,15 @@ def with_images(explanation: Explanation) -> tuple[Patches, Array]:
     return explanation.view, explanation.inputs
 
 
-def legend(view: Patches, shown: int, n: int) -> str:
-    """Return a sentence on what the colours mean, and how many of n images are shown."""
+def legend(shown: int, n: int, known: Sequence[Reading | None]) -> str:
+    """Return how to read outlined patches, and how many of n images are shown."""
     first = f"{shown:,} of {n:,} images. " if shown < n else ""
-    if view.channels >= 3:
-        return f"{first}Selected patches keep their colours."
-    return f"{first}In selected patches, bright pixels are red and dark pixels blue."
+    text = f"{first}Selected patches are outlined and numbered, most important first; all others are dimmed."
+    reading = next((reading for reading in known if reading is not None), None)
+    if reading is None:
+        return text
+    towards, against = reading.directions
+    return f"{text} Solid outline: {towards}; dashed: {against}."
 
 
 def patch_rectangles(view: Patches, indices: Sequence[int]) -> list[dict[str, int]]:
@@ -116,6 +232,11 @@ def patch_rectangles(view: Patches, indices: Sequence[int]) -> list[dict[str, in
         {"x": left, "y": top, "width": min(view.size, width - left), "height": min(view.size, height - top)}
         for top, left in corners
     ]
+
+
+def svg_uri(svg: str) -> str:
+    """Return an SVG file as a data URI."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
 
 
 def image_uri(colours: Array) -> str:

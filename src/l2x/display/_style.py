@@ -17,7 +17,7 @@ import numpy as np
 from l2x._base.arrays import cells
 from l2x._base.atomic import write_atomically
 from l2x.errors import InputError, require
-from l2x.explanation import Explanation
+from l2x.explanation import Explanation, Scale
 from l2x.features import is_missing
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ SOFT = "#b8c4d0"  # unselected features, and what results are compared with
 ACCENT = "#2f6db5"  # selected features
 SECOND = "#d07a26"
 THIRD = "#3f8f6b"
+# Signed effects, warm and cold as in shap. For readers who do not see the colours, they also differ in
+# lightness, and AGAINST is hatched, dashed or drawn to the left.
+TOWARDS = "#c2410c"
+AGAINST = "#4a8fd4"
 
 # Inline SVG reads its colours from these variables of the page's CSS, so that it follows light and dark mode.
 CSS_NAMES = {
@@ -41,6 +45,8 @@ CSS_NAMES = {
     ACCENT: "--l2x-accent",
     SECOND: "--l2x-second",
     THIRD: "--l2x-third",
+    TOWARDS: "--l2x-towards",
+    AGAINST: "--l2x-against",
 }
 DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1, "linestyle": (0, (2, 2))}  # reference lines
 FORMATS = ("svg", "png", "pdf")
@@ -264,6 +270,37 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1:
         return ">99%"
     return f"{share:.0%}"
+
+
+def level(value: float, scale: Scale) -> str:
+    """Return a prediction on a scale: a percentage, log-odds, or a value with four significant digits.
+
+    >>> level(0.882, "probability"), level(-1.25, "log-odds"), level(152000.0, "value")
+    ('88%', '−1.25', '152,000')
+    """
+    return percent(value) if scale == "probability" else _number(value)
+
+
+def amount(value: float, scale: Scale) -> str:
+    """Return a signed effect on a scale; differences of probabilities are percentage points (pp).
+
+    >>> amount(0.182, "probability"), amount(-0.004, "probability"), amount(12.3456, "value")
+    ('+18 pp', '−0.4 pp', '+12.35')
+    """
+    if scale != "probability":
+        return _number(value, sign="+")
+    points = 100 * value
+    return f"{_minus(f'{points:+.0f}' if abs(points) >= 9.95 else f'{points:+.1f}')} pp"
+
+
+def _number(value: float, sign: str = "") -> str:
+    digits = f"{sign},.0f" if 1e4 <= abs(value) < 1e9 else f"{sign}.4g"
+    return _minus(f"{value:{digits}}")
+
+
+def _minus(text: str) -> str:
+    """Return zero without a sign, and other numbers with a minus sign that is as wide as the plus sign."""
+    return text.replace("-", "−") if text.strip("+-0.") else "0"
 
 
 def count(number: int, noun: str) -> str:

@@ -32,7 +32,7 @@ from l2x.features import selectable_units
 from l2x.learning._rows import Gaussian, Likelihood
 from l2x.learning._selector import everything, for_explained_output, signed_scores
 from l2x.learning._surrogate import CELLS_AT_ONCE, FittedSurrogate
-from l2x.model import query
+from l2x.model import Endpoint, query
 
 # The largest number of features for which all subsets are evaluated: 1,024 of them, as for ten words.
 EXACT = 10
@@ -263,6 +263,23 @@ class SurrogateSource:
     def has_model(self) -> bool:
         """Whether the model is available."""
         return self.surrogate.black_box is not None
+
+    @property
+    def available(self) -> bool:
+        """Whether effects can be computed: from a network or, for objective="model", by the model."""
+        return bool(self.surrogate.surrogate.networks) or self.has_model
+
+    def affordable(self) -> SurrogateSource | None:
+        """Return a source for what is shown unasked, such as a printed explanation; None if too costly.
+
+        A remote model is not queried: predictions are the surrogate's. Without a network, every effect would
+        take masked queries.
+        """
+        if not self.surrogate.surrogate.networks:
+            return None
+        black_box = self.surrogate.black_box
+        remote = black_box is not None and isinstance(black_box.predict, Endpoint)
+        return replace(self, surrogate=replace(self.surrogate, black_box=None)) if remote else self
 
     def predict(self, X: Any) -> Array:
         """Query the model for checked inputs; without it, return the surrogate's predictions for them."""

@@ -306,7 +306,7 @@ def test_the_page_works_without_javascript(nasty: Path) -> None:
         fields = {"k": "1", "c0": "3", "c1": "", "m1": "on", "c2": "0", "c3": "1"}
         page = client.post("/playground/nasty", data=fields)
         assert page.status_code == 200
-        assert 'class="bars"' in page.text
+        assert 'class="bars' in page.text
         assert "<script>alert" not in page.text
         assert "<img src=x" not in page.text
         assert 'name="c0" step="any" value="3"' in page.text
@@ -410,7 +410,7 @@ def test_without_model_and_surrogate_there_are_no_predictions() -> None:
     served = Served.load("it", GOLDEN / "columns-model.l2x", None)
     found = row_result(served, rows_of("columns", 1)[0][0], 2)
     assert found.predictions == []
-    assert 'class="bars"' in found.html
+    assert 'class="bars' in found.html
 
 
 TEXTS = ["a good film", 'it\'s `touch /tmp/x` $(id) "quoted" \\ good\nbad 🙂 שלום']

@@ -181,7 +181,7 @@ def test_a_view_of_ones_own_is_served_as_lists_of_numbers(
         assert names == [name for (name,) in explainer.explain(X).names]
         page = client.get("/").text
         assert "4 seconds" in page
-        assert 'class="bars"' in page
+        assert 'class="bars' in page
         form = {"k": "2", "numbers": str(X[0].tolist())}
         assert "second 3" in client.post("/playground/signal", data=form).text
         assert "[40]" in client.post("/playground/signal", data=form | {"numbers": "[1, 2"}).text

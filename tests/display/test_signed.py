@@ -1,0 +1,189 @@
+"""Figures of effects: every amount is where it belongs, and signs do not depend on colour."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from shop import CASES, FRAME, shop_explainer, shop_explanation
+
+import l2x
+from l2x.display import AGAINST, TOWARDS, readings
+from l2x.display._signed import MOST, Steps, _value_colours, for_one_class
+from l2x.display._style import figure_svg
+from l2x.display._texts import PAGE, pieces, typeset
+from l2x.explanation import Explanation
+
+
+@pytest.fixture(params=CASES)
+def explained(request: pytest.FixtureRequest) -> Explanation:
+    return shop_explanation(request.param)
+
+
+@pytest.fixture
+def table() -> Explanation:
+    return shop_explanation("table")
+
+
+def test_a_waterfall_goes_from_the_base_to_the_prediction(table: Explanation) -> None:
+    for row in range(4):
+        one = table[row]
+        (axes,) = one.plot().axes
+        bars = axes.patches
+        assert len(bars) == one.k + 1
+        assert bars[0].get_x() == pytest.approx(one.base[0])
+        ends = [bar.get_x() + bar.get_width() for bar in bars]
+        assert ends[-1] == pytest.approx(one.contributions.prediction[0])
+        np.testing.assert_allclose([bar.get_x() for bar in bars[1:]], ends[:-1])
+        np.testing.assert_allclose([bar.get_width() for bar in bars[:-1]], one.effects[0])
+        # Solid or hatched: the sign is visible without colour.
+        assert [bool(bar.get_hatch()) for bar in bars] == [bar.get_width() < 0 for bar in bars]
+        labels = [text.get_text() for text in axes.get_yticklabels()]
+        assert labels[0] == "no feature"
+        assert labels[-2:] == ["all other features", "prediction"]
+        assert f"colour = {FRAME['colour'][row]}" in labels
+
+
+def test_a_waterfall_of_many_features_still_adds_up(table: Explanation) -> None:
+    (reading,) = readings(table[0])
+    many = np.linspace(-0.02, 0.03, 40)
+    wide = Steps.of(type(reading)(**{**vars_of(reading), "effects": many}), [f"x{i}" for i in range(40)])
+    assert len(wide.sizes) == MOST + 1
+    assert sum(wide.sizes) == pytest.approx(many.sum() + reading.rest)
+    assert "26 other selected features" in wide.labels
+
+
+def vars_of(reading: Any) -> dict[str, Any]:
+    return {name: getattr(reading, name) for name in type(reading).__dataclass_fields__}
+
+
+def test_the_two_colours_differ_in_lightness() -> None:
+    """Readable in grey: the contrast of the two colours, by WCAG's formula, is at least 1.5."""
+
+    def luminance(colour: str) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+        return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+    assert (luminance(AGAINST) + 0.05) / (luminance(TOWARDS) + 0.05) > 1.5
+
+
+def test_a_beeswarm_has_one_dot_per_selection(explained: Explanation, tmp_path: Path) -> None:
+    figure = explained.beeswarm(tmp_path / "swarm.png")
+    axes = figure.axes[0]
+    assert "of leave" in figure.get_suptitle()  # the second of two classes
+    dots = sum(len(swarm.get_offsets()) for swarm in axes.collections)
+    assert dots == explained.selected.sum()
+    x = np.concatenate([swarm.get_offsets()[:, 0] for swarm in axes.collections])
+    effects = explained.for_class("leave").effects[explained.selected]
+    np.testing.assert_allclose(np.sort(x), np.sort(effects), atol=1e-6)
+    assert len(figure.axes) == 1 + (explained.view is not None and explained.view.kind == "table")
+    assert (tmp_path / "swarm.png").stat().st_size > 10_000
+
+
+def test_a_beeswarm_of_a_class_of_ones_own(table: Explanation) -> None:
+    assert "of keep" in table.for_class("keep").beeswarm().get_suptitle()
+
+
+def test_a_beeswarm_draws_a_sample_of_many_rows() -> None:
+    explainer = shop_explainer("table")
+    model, many = explainer.black_box(), explainer.explain(pd.concat([FRAME] * 8, ignore_index=True))
+    before = model.rows
+    figure = many.beeswarm()
+    assert "1,000 of 1,600 rows" in figure.get_supxlabel().replace("\n", " ")
+    assert model.rows == before + 1000
+
+
+def test_values_are_coloured_by_their_position_in_the_column(table: Explanation) -> None:
+    colours = _value_colours(table)
+    assert colours is not None
+    assert np.isnan(colours[:, 0]).all()  # a category
+    assert np.isnan(colours[:, 2]).all()  # a constant
+    order = np.argsort(FRAME["size"])
+    assert (np.diff(colours[order, 1]) >= 0).all()
+    # Nearly all values are equal: they have one colour, the others another.
+    rare = pd.DataFrame({"gain": np.r_[np.zeros(196), np.full(4, 5000.0)], "size": FRAME["size"]})
+    view = l2x.Columns().fit(rare)
+    gains = _value_colours(Explanation(np.zeros((200, 2)), 1, view.names_, inputs=rare, view=view))
+    assert gains is not None
+    assert set(gains[:, 0]) == {0.0, 1.0}
+
+
+def test_dependence_draws_the_effect_against_the_value(table: Explanation, tmp_path: Path) -> None:
+    effects = for_one_class(table)
+    for name, index in (("colour", 0), ("size", 1)):
+        rows, ranks = np.nonzero(table.selected & (table.indices == index))
+        if not len(rows):
+            continue
+        (axes,) = table.dependence(name, tmp_path / f"{name}.png").axes
+        dots = np.concatenate([part.get_offsets() for part in axes.collections])
+        np.testing.assert_allclose(np.sort(dots[:, 1]), np.sort(effects.effects[rows, ranks]), atol=1e-6)
+        if name == "size":
+            np.testing.assert_allclose(np.sort(dots[:, 0]), np.sort(FRAME["size"].to_numpy()[rows]))
+    assert (tmp_path / "colour.png").exists()
+    labels = [text.get_text() for text in table.dependence(0).axes[0].get_xticklabels()]
+    assert set(labels) == {"red", "blue"}
+
+
+def test_features_that_cannot_be_drawn_are_refused(table: Explanation) -> None:
+    with pytest.raises(l2x.errors.InputError, match="no feature 'weight'"):
+        table.dependence("weight")
+    texts = shop_explanation("words")
+    with pytest.raises(l2x.errors.InputError, match="columns"):
+        texts.dependence(0)
+    baseline = l2x.baselines.RandomK().explain(FRAME, k=1)
+    for draw in (baseline.beeswarm, lambda: baseline.dependence("size")):
+        with pytest.raises(l2x.errors.InputError, match="surrogate"):
+            draw()
+
+
+def test_frequencies_are_shown_by_predicted_class(table: Explanation) -> None:
+    (axes,) = table.plot().axes
+    predicted = table.predictions.argmax(axis=1)
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    for marks in axes.collections:
+        c = int(str(marks.get_label()).startswith("leave"))
+        rows = predicted == c
+        assert str(marks.get_label()).endswith(f"({rows.sum()})")
+        for name, (x, _) in zip(labels, marks.get_offsets(), strict=True):
+            assert x == pytest.approx(table.mask[rows, list(FRAME).index(name)].mean())
+
+
+def test_words_stay_on_their_lines_and_do_not_overlap() -> None:
+    texts = ["good " * 60 + "x" * 400 + " bad film", "סרט good film טוב", "bad"]
+    explanation = shop_explainer("words").explain(texts)
+    for row in range(3):
+        one = explanation[row]
+        (reading,) = readings(one)
+        parts = pieces(one, 0, reading=reading)
+        words = typeset(parts, reading.scale)
+        assert "".join(word.text for word in words) == "".join("".join(p.text.split()) for p in parts)
+        for word, after in pairwise(words):
+            assert word.x >= -1
+            assert word.x + word.width <= PAGE + 1
+            assert word.line <= after.line
+        svg = figure_svg(one.plot())
+        assert reading.predicted in svg.replace("&gt;", ">")
+
+
+def test_opposite_words_are_not_joined() -> None:
+    one = shop_explainer("words").explain(["good bad"])
+    (reading,) = readings(one)
+    signs = {float(np.sign(effect)) for effect in reading.effects}
+    marked = [piece for piece in pieces(one, 0, reading=reading) if piece.rank is not None]
+    assert len(marked) == len(signs)
+    assert sum(piece.effect for piece in marked) == pytest.approx(reading.effects.sum())
+
+
+def test_one_image_is_drawn_with_its_waterfall() -> None:
+    images = shop_explanation("patches")
+    left, right = images[0].plot().axes
+    assert len(left.patches) == 2 * images.k  # an edge and an outline each
+    assert [text.get_text() for text in left.texts] == ["1", "2"]
+    assert len(right.patches) == images.k + 1
+    dashed = [patch.get_linestyle() not in ("solid", "-") for patch in left.patches[1::2]]
+    assert dashed == (images[0].effects[0] < 0).tolist()
