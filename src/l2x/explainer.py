@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -24,9 +24,12 @@ from l2x.explanation import Explanation
 from l2x.features import Columns, View, checked_k
 from l2x.files import Table, read_predictions, read_training_rows
 from l2x.learning import (
+    COUNTED_ROWS,
     TOO_FEW,
     BaseSurrogate,
     ConcreteMax,
+    Examiner,
+    Expectation,
     FittedSurrogate,
     Ingredients,
     Labels,
@@ -37,6 +40,7 @@ from l2x.learning import (
     PlackettLuce,
     Problem,
     Recipe,
+    Reference,
     Run,
     Sampler,
     SelfCheck,
@@ -45,10 +49,12 @@ from l2x.learning import (
     Target,
     TrainingPlan,
     TrainingRows,
+    Validity,
     as_objective,
     check_compatible,
     checked_predictions,
     evaluations_of,
+    examined,
     fit_selector,
     fit_text_encoder,
     input_scores,
@@ -142,6 +148,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The number of features.
     fit_seconds_ : float
         The duration of `fit`.
+    fitted_at_ : datetime
+        When `fit` ended.
+    reference_ : Reference or None
+        Counts of what the training rows were like, for `still_valid`.
 
     Examples
     --------
@@ -265,6 +275,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._set_fitted(data, selector, surrogate, sizes, run)
         self._check(data, limit, progress=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
+        self.fitted_at_: datetime | None = datetime.now(UTC)
         return self
 
     def _settings(self) -> _Settings:
@@ -297,6 +308,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.features_, self.selector_ = data.view, selector
         self.surrogate_ = FittedSurrogate(data.view, surrogate, data.black_box)
         self.sizes_ = sizes
+        self.reference_: Reference | None = Reference.of(data, selector)
         self.history_ = run.history
         self.n_features_in_ = data.view.d
         self.classes_: Array | None = None
@@ -307,11 +319,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self, data: TrainingRows, limit: int, *, progress: bool) -> None:
         """Run the self-check; print the queries so far and the result; warn if needed."""
 
-        def explain(raw: Any, predictions: Array) -> Explanation:
-            return self.explain_quietly(raw, predictions=predictions if self.uses_prediction else None)
-
         left = limit - data.queried_masked
-        check = self_check(explain, self.surrogate_, data, queries=left, seed=self.seed)
+        check = self_check(self._explain_to_check, self.surrogate_, data, queries=left, seed=self.seed)
         self.check_: SelfCheck = check
         self.rows_queried_, self.queries_ = data.queried, data.queried_masked
         lines = [check.sentence, check.hint]
@@ -327,6 +336,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             say(line, visible=progress)
         for message in check.warnings:
             warnings.warn(message, stacklevel=3)
+
+    def _explain_to_check(self, X: Any, predictions: Array) -> Explanation:
+        """Explain X as `check_` and `still_valid` do, so that their figures can be compared."""
+        return self.explain_quietly(X, predictions=predictions if self.uses_prediction else None)
 
     def explain(
         self, X: Any, k: int | None = None, *, predictions: Any = None, keep: float | None = None
@@ -483,6 +496,71 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         `explain`.
         """
         return scored(self.black_box(), X, self.explain(X, keep=keep))
+
+    def still_valid(
+        self, X: Any, *, rows: int = 1000, expected: float | None = None, seed: int = 0
+    ) -> Validity:
+        """Check whether the explainer is still valid for new rows: has the model changed, or have the inputs?
+
+        A sample is verified: the model is queried for whole rows and for their selected features alone. The
+        share of rows with the same class (for regression, with an error that 90 % of the held-out rows of
+        `fit` stayed below) is compared with that of `fit`. Inputs, predictions and scores are compared with
+        the counts of training rows that the explainer stores.
+
+        Parameters
+        ----------
+        X : inputs
+            New rows, at least 30; a thousand or more give a clear result.
+        rows : int
+            Maximum number of rows that the model is queried for, twice each. Inputs are compared on up to
+            10,000 rows.
+        expected : float, optional
+            The share of confirmed rows to expect, if `fit` did not query the model for masked rows.
+        seed : int
+            For the samples.
+
+        Returns
+        -------
+        Validity
+            Its `status` is "valid", "drifting" or "stale". It prints as sentences.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> def model(X, column=1):
+        ...     p = 1 / (1 + np.exp(-4 * X[:, column]))
+        ...     return np.stack([1 - p, p], axis=1)
+        >>> plan = TrainingPlan.quick()
+        >>> explainer = Explainer(model, k=1, training=plan).fit(rng.normal(size=(300, 5)))
+        >>> new = rng.normal(size=(200, 5))
+        >>> explainer.still_valid(new).status
+        'valid'
+        >>> explainer.with_model(lambda X: model(X, column=2)).still_valid(new).status
+        'stale'
+        >>> explainer.still_valid(new + [0, 0, 0, 0, 3]).columns
+        ('x4',)
+        """
+        examiner = self.examiner(expected=expected)
+        X = self.features_.check(X)
+        return examiner.conclude(examined(examiner, X, rows=rows, most=COUNTED_ROWS, seed=seed))
+
+    def examiner(self, *, expected: float | None = None) -> Examiner:
+        """Return what `still_valid` verifies rows with, for callers that verify rows as they arrive."""
+        self.check_fitted()
+        view, likelihood = self.features_, self.surrogate_.likelihood
+
+        def scores(X: Any, predictions: Array) -> Array:
+            return input_scores(view, self.selector_, X, self._prediction_input(predictions))[0]
+
+        return Examiner(
+            view,
+            self.black_box(),
+            likelihood,
+            self.reference_,
+            Expectation.of(self.check_, likelihood, expected),
+            lambda X, predictions: self._explain_to_check(X, predictions).mask,
+            scores,
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write everything that `explain` needs to one file, without pickle; see `l2x.load`."""

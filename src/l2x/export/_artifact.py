@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass, is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from l2x.learning import (
     Likelihood,
     Objective,
     Phase,
+    Reference,
     Sampler,
     SelfCheck,
     Sizes,
@@ -84,6 +85,8 @@ def _settings(explainer: Explainer, learned: dict[str, Any]) -> dict[str, Any]:
         "queries_made": explainer.queries_,
         "sizes": None if explainer.sizes_ is None else explainer.sizes_.header(),
         "fit_seconds": explainer.fit_seconds_,
+        "fitted_at": None if explainer.fitted_at_ is None else explainer.fitted_at_.isoformat(),
+        "reference": None if explainer.reference_ is None else explainer.reference_.to_dict(),
         "check": explainer.check_.to_dict(),
     }
 
@@ -252,6 +255,10 @@ def _restore(explainer: Explainer, settings: dict[str, Any], tensors: dict[str, 
     explainer.classes_ = None if settings["classes"] is None else np.asarray(settings["classes"])
     explainer.rows_queried_, explainer.queries_ = settings["rows_queried"], settings["queries_made"]
     explainer.check_ = SelfCheck.from_dict(settings["check"])
+    # Files of the first version have neither; they lack nothing that `explain` needs.
+    fitted_at, reference = settings.get("fitted_at"), settings.get("reference")
+    explainer.fitted_at_ = None if fitted_at is None else datetime.fromisoformat(fitted_at)
+    explainer.reference_ = None if reference is None else Reference.from_dict(reference)
     explainer.sizes_ = None
     if (sizes := settings["sizes"]) is not None:
         explainer.sizes_ = Sizes.restore(sizes, tensors, k=settings["k"], d=view.d)

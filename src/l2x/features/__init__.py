@@ -5,7 +5,15 @@ from l2x.features._patches import Patches, upsample
 from l2x.features._table_input import LIMIT, WIDE, ByInput, MaskedTable, TableInput
 from l2x.features._tables import UNSEEN, Levels, arrow_cells, is_missing
 from l2x.features._texts import Sentences, Texts, TextView, Words
-from l2x.features._view import TableLayout, View, as_tensor, checked_k, saved_options, selectable_units
+from l2x.features._view import (
+    Measurement,
+    TableLayout,
+    View,
+    as_tensor,
+    checked_k,
+    saved_options,
+    selectable_units,
+)
 from l2x.features._vocabulary import FILLER, PAD, SPECIAL, TAG, word_tokenizer
 
 __all__ = [
@@ -21,6 +29,7 @@ __all__ = [
     "Columns",
     "Levels",
     "MaskedTable",
+    "Measurement",
     "Patches",
     "Sentences",
     "TableInput",

@@ -19,7 +19,7 @@ from l2x._base.arrays import Array
 from l2x.errors import ArtifactError, InputError, some
 from l2x.features._table_input import MaskedTable, Scaling, TableInput, quantiles
 from l2x.features._tables import UNSEEN, Cells, Levels, column_index, is_categorical, native
-from l2x.features._view import TableLayout, View, shared_tensor
+from l2x.features._view import Measurement, TableLayout, View, shared_tensor
 
 Masking = Literal["mean", "median", "zero", "resample"]
 Missing = Literal["auto", "allow", "error"]
@@ -236,6 +236,14 @@ class Columns(View):
         matrix = self.numbers(X)
         noise = JITTER * self.scaling_.scale * rng.standard_normal(matrix.shape)
         return self.cells_.with_numbers(X, matrix + noise)
+
+    def measurements(self, X: Any) -> list[Measurement]:
+        """Return all columns; see `View.measurements`."""
+        matrix = self.numbers(X)
+        return [
+            Measurement(str(name), matrix[:, c], c in self.levels_)
+            for c, name in enumerate(self.column_names_)
+        ]
 
     def unseen(self, x: Tensor) -> dict[str, int]:
         """Return, by column, how many encoded rows have a new category; see `View.unseen`."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from l2x._base.arrays import Array, is_whole, tensor_to_array
 from l2x.errors import ArtifactError, InputError
-from l2x.features._view import View, as_tensor
+from l2x.features._view import Measurement, View, as_tensor
 
 Masking = Literal["zero", "mean", "blur"]
 Padding = Literal["zero", "edge"]
@@ -127,6 +127,22 @@ class Patches(View):
             return noisy.astype(X.dtype)
         limits = np.iinfo(X.dtype) if X.dtype.kind != "b" else np.iinfo(np.uint8)
         return np.clip(np.rint(noisy), limits.min, limits.max).astype(X.dtype)
+
+    def measurements(self, X: Any) -> list[Measurement]:
+        """Return brightness, contrast and sharpness of each image; see `View.measurements`.
+
+        They are the mean, the standard deviation and the mean differences between neighbours in rows and
+        columns, in units of the largest training value.
+        """
+        pixels = np.asarray(X, dtype=np.float64) / self.scale_
+        inside = tuple(range(1, pixels.ndim))
+        sides = [axis for axis in (-1, -2) if pixels.shape[axis] > 1]
+        steps = [np.abs(np.diff(pixels, axis=axis)).mean(axis=inside) for axis in sides]
+        return [
+            Measurement("brightness", pixels.mean(axis=inside)),
+            Measurement("contrast", pixels.std(axis=inside)),
+            Measurement("sharpness", sum(steps, np.zeros(len(pixels)))),
+        ]
 
     def table_layout(self) -> NoReturn:
         """Raise an InputError: images are not in tables."""

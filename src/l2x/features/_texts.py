@@ -19,7 +19,7 @@ from l2x._base.arrays import Array, batches, is_whole
 from l2x.errors import InputError, require
 from l2x.features._segments import PIECE, Segmenter, VocabularyReader, learn_words
 from l2x.features._tables import duplicate_names
-from l2x.features._view import TableLayout, View
+from l2x.features._view import Measurement, TableLayout, View
 from l2x.features._vocabulary import (
     FILLER,
     PAD,
@@ -243,6 +243,16 @@ class TextView(View):
     def known_words(self) -> list[str]:
         """Return the words of the vocabulary, frequent words first, without padding and pieces of words."""
         return [word for word in self.vocabulary_[len(SPECIAL) :] if not word.startswith(PIECE)]
+
+    def measurements(self, X: Any) -> list[Measurement]:
+        """Return the number of words, and the share of words outside the vocabulary, of each text.
+
+        Both count words after the cut at `length`; see `View.measurements`.
+        """
+        ids = self.check(X).tokens.ids.reshape(len(X), -1)
+        words = (ids != PAD).sum(axis=1).astype(np.float64)
+        unknown = (ids == UNKNOWN).sum(axis=1) / np.maximum(words, 1)
+        return [Measurement("number of words", words), Measurement("share of unknown words", unknown)]
 
     def table_layout(self) -> TableLayout:
         """Return the layout of one column of texts."""

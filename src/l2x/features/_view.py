@@ -93,6 +93,25 @@ class TableLayout:
             raise InputError(f"The table holds cells that are not numbers: {error}.") from error
 
 
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One number or category per input, whose distribution is compared with that of the training inputs.
+
+    Attributes
+    ----------
+    name : str
+        The column, or what is measured, such as "brightness".
+    values : (n,) array of floats
+        NaN where a value is missing; codes of categories are 0, 1, ..., and -1 for a new category.
+    is_category : bool
+        Whether the values are codes of categories.
+    """
+
+    name: str
+    values: Array
+    is_category: bool = False
+
+
 class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     """The contract between raw inputs and networks.
 
@@ -205,6 +224,13 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     def jitter(self, X: Any, rng: np.random.Generator) -> Any:
         """Return checked inputs with a little noise; None if noise has no meaning, as for texts."""
         return None
+
+    def measurements(self, X: Any) -> list[Measurement]:
+        """Return what can be compared between checked inputs and those of training, to notice drift.
+
+        By default nothing: only predictions and scores are compared.
+        """
+        return []
 
     def unseen(self, x: Tensor) -> dict[str, int]:
         """Return, by column, how many encoded inputs have a category that the training inputs did not."""

@@ -11,6 +11,8 @@ _effects       signed contributions of the selected features
 _sizes         how many features each row needs: explain(X, keep=...)
 _agreement     post-hoc accuracy, the removal test, and intervals
 _self_check    what `fit` checks on held-out rows
+_drift         counts of training rows, and how far new rows differ from them
+_validity      whether an explainer is still valid for new rows
 """
 
 from l2x.learning import objectives, samplers
@@ -21,6 +23,8 @@ from l2x.learning._agreement import (
     RemovalTest,
     agreement,
     complement_of,
+    confirmed_rows,
+    exact_interval,
     losses,
     masked_predictions,
     posthoc_accuracy,
@@ -30,6 +34,7 @@ from l2x.learning._agreement import (
     same_class,
     scored,
 )
+from l2x.learning._drift import COUNTED_ROWS, Drift, Reference
 from l2x.learning._effects import SurrogateSource, shapley_values, signed_values, subsets_of
 from l2x.learning._rows import (
     BITS,
@@ -66,6 +71,7 @@ from l2x.learning._surrogate import (
     fit_surrogate,
 )
 from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, pick_device
+from l2x.learning._validity import Examiner, Expectation, Tally, Validity, examined
 from l2x.learning.networks._columns import ColumnSelector, perceptron
 from l2x.learning.networks._patches import channels_last
 from l2x.learning.networks._recipes import (
@@ -92,6 +98,7 @@ from l2x.learning.samplers import ConcreteMax, PlackettLuce, Sampler
 
 __all__ = [
     "BITS",
+    "COUNTED_ROWS",
     "LEVEL",
     "TOO_FEW",
     "BaseSurrogate",
@@ -101,7 +108,10 @@ __all__ = [
     "ConcreteMax",
     "Conditional",
     "ConditionalModel",
+    "Drift",
     "Estimate",
+    "Examiner",
+    "Expectation",
     "FittedSurrogate",
     "Gaussian",
     "Ingredients",
@@ -117,6 +127,7 @@ __all__ = [
     "Problem",
     "Recipe",
     "Recipes",
+    "Reference",
     "RemovalTest",
     "Rows",
     "Run",
@@ -125,9 +136,11 @@ __all__ = [
     "SentenceEncoder",
     "Sizes",
     "SurrogateSource",
+    "Tally",
     "Target",
     "TrainingPlan",
     "TrainingRows",
+    "Validity",
     "WindowConvolution",
     "Windows",
     "WordEmbedding",
@@ -139,7 +152,10 @@ __all__ = [
     "checked_seed",
     "checked_share",
     "complement_of",
+    "confirmed_rows",
     "evaluations_of",
+    "exact_interval",
+    "examined",
     "fit_probe",
     "fit_selector",
     "fit_surrogate",

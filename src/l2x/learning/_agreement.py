@@ -131,6 +131,32 @@ def same_class(guesses: Array, predictions: Array) -> Array:
     return np.asarray(guesses.argmax(axis=1) == predictions.argmax(axis=1))
 
 
+def confirmed_rows(guesses: Array, predictions: Array, tolerance: float | None = None) -> Array:
+    """Return whether predictions for masked rows confirm those for whole rows, (n,) booleans.
+
+    They do if the class is the same; with a `tolerance`, if no output differs by more than that.
+    """
+    if tolerance is None:
+        return same_class(guesses, predictions)
+    return np.asarray(np.abs(guesses - predictions).max(axis=1) <= tolerance)
+
+
+def exact_interval(successes: int, n: int, level: float = LEVEL) -> Estimate:
+    """Return a share with its exact binomial interval (Clopper and Pearson, 1934); NaN without rows.
+
+    >>> print(exact_interval(95, 100))
+    0.950 [0.887, 0.984]
+    """
+    from scipy.stats import beta
+
+    if not n:
+        return Estimate(float("nan"))
+    tail = (1 - level) / 2
+    low = float(beta.ppf(tail, successes, n - successes + 1)) if successes else 0.0
+    high = float(beta.isf(tail, successes + 1, n - successes)) if successes < n else 1.0
+    return Estimate(successes / n, low, high)
+
+
 def squared_errors(guesses: Array, predictions: Array) -> tuple[Array, Array]:
     """Return squared errors, and squared distances from the mean, (n,) each; `r2` of their means is R²."""
     error = np.square(guesses - predictions).sum(axis=1)

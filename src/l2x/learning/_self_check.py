@@ -18,7 +18,15 @@ from l2x._base.arrays import Array, batches
 from l2x.errors import BlackBoxError, some
 from l2x.explanation import Explanation, own_names
 from l2x.features import selectable_units
-from l2x.learning._agreement import Estimate, RemovalTest, distances, losses, masked_predictions, removal_test
+from l2x.learning._agreement import (
+    Estimate,
+    RemovalTest,
+    confirmed_rows,
+    distances,
+    losses,
+    masked_predictions,
+    removal_test,
+)
 from l2x.learning._rows import Gaussian, Likelihood, TrainingRows
 from l2x.learning._surrogate import (
     BaseSurrogate,
@@ -39,6 +47,8 @@ CONFIDENCE = 1.6449
 # The smallest advantage that matters, as a share of rows, a probability or R²; a surrogate that has learned
 # nothing shows less.
 MARGIN = 0.01
+# Share of held-out rows whose error is within the tolerance of a regression.
+WITHIN = 0.9
 # Rows that the search for a global set may evaluate in total, and the minimum and maximum per set.
 SEARCH_ROWS, SEARCH_LEAST, SEARCH_MOST = 100_000, 20, 300
 
@@ -68,6 +78,10 @@ class Agreement:
         which needs fewer rows than the share of equal classes, or in R².
     closer : Estimate
         How much closer they stay than with random features, in the same units.
+    confirmed : float or None
+        Share of rows that `confirmed_rows` confirms: the same class, or predictions within `tolerance`.
+    tolerance : float or None
+        If the measure is R²: the largest error among the best WITHIN of the rows. None for classes.
 
     Differences are paired over rows; low and high are the ends of one-sided 95 % intervals.
     """
@@ -79,6 +93,8 @@ class Agreement:
     over_random: Estimate
     over_removal: Estimate
     closer: Estimate
+    confirmed: float | None = None
+    tolerance: float | None = None
 
     @property
     def finding(self) -> Finding:
@@ -397,6 +413,7 @@ def _measure(
     lost = predicted.map(loss)
     distance = predicted.map(partial(distances, predictions=predictions)) if classes else lost
     random = np.mean(lost.random, axis=0)
+    tolerance = None if classes else _tolerance(predicted.selected, predictions)
     return Agreement(
         posthoc_accuracy=float(1 - lost.selected.mean()),
         removal=float(1 - lost.removal.mean()),
@@ -405,7 +422,16 @@ def _measure(
         over_random=_paired(random - lost.selected),
         over_removal=_paired(distance.removal - distance.selected),
         closer=_paired(np.mean(distance.random, axis=0) - distance.selected),
+        confirmed=float(confirmed_rows(predicted.selected, predictions, tolerance).mean()),
+        tolerance=tolerance,
     )
+
+
+def _tolerance(guesses: Array, predictions: Array) -> float:
+    """Return the error that a share WITHIN of the rows does not exceed, beyond rounding."""
+    errors = np.abs(guesses - predictions).max(axis=1)
+    rounding = 1e-6 * np.abs(predictions).max()
+    return float(max(np.quantile(errors, WITHIN, method="inverted_cdf"), rounding))
 
 
 def _paired(differences: Array) -> Estimate:

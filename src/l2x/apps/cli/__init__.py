@@ -13,6 +13,7 @@ import typer
 
 import l2x
 from l2x.apps.cli._arguments import Quiet
+from l2x.apps.cli._check import check
 from l2x.apps.cli._evaluate import evaluate
 from l2x.apps.cli._explain import explain, export
 from l2x.apps.cli._fit import fit, label
@@ -79,7 +80,7 @@ def fetch(
 
 
 app.callback()(main)
-for command in (label, fit, explain, evaluate, export, serve):
+for command in (label, fit, explain, evaluate, check, export, serve):
     app.command(rich_help_panel=EXPLAIN_PANEL)(command)
 app.add_typer(study, name="study", rich_help_panel=EXPLAIN_PANEL)
 app.add_typer(data, name="data", rich_help_panel=PAPER_PANEL)
