@@ -500,7 +500,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def still_valid(
         self, X: Any, *, rows: int = 1000, expected: float | None = None, seed: int = 0
     ) -> Validity:
-        """Check whether the explainer is still valid for new rows: has the model changed, or have the inputs?
+        """Check whether the explainer is still valid for new rows, or whether model or inputs have changed.
 
         A sample is verified: the model is queried for whole rows and for their selected features alone. The
         share of rows with the same class (for regression, with an error that 90 % of the held-out rows of
@@ -545,7 +545,18 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return examiner.conclude(examined(examiner, X, rows=rows, most=COUNTED_ROWS, seed=seed))
 
     def examiner(self, *, expected: float | None = None) -> Examiner:
-        """Return what `still_valid` verifies rows with, for callers that verify rows as they arrive."""
+        """Return what `still_valid` verifies rows with, for callers that verify rows as they arrive.
+
+        Parameters
+        ----------
+        expected : float, optional
+            See `still_valid`.
+
+        Returns
+        -------
+        Examiner
+            Its `verify` and `count` return tallies, and `conclude` compares their sum with `fit`.
+        """
         self.check_fitted()
         view, likelihood = self.features_, self.surrogate_.likelihood
 

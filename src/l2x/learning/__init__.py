@@ -71,7 +71,7 @@ from l2x.learning._surrogate import (
     fit_surrogate,
 )
 from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, pick_device
-from l2x.learning._validity import Examiner, Expectation, Tally, Validity, examined
+from l2x.learning._validity import Examiner, Expectation, Status, Tally, Validity, examined
 from l2x.learning.networks._columns import ColumnSelector, perceptron
 from l2x.learning.networks._patches import channels_last
 from l2x.learning.networks._recipes import (
@@ -135,6 +135,7 @@ __all__ = [
     "SelfCheck",
     "SentenceEncoder",
     "Sizes",
+    "Status",
     "SurrogateSource",
     "Tally",
     "Target",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -139,8 +140,6 @@ class Histogram:
 
     def drift(self, counts: Array, level: float) -> Drift:
         """Compare counts of new rows with those of training; `level` is a probability, as in `Drift`."""
-        from scipy.stats import chi2
-
         trained = np.asarray(self.counts)
         used = (trained + counts) > 0
         rows, bins = int(counts.sum()), int(used.sum())
@@ -148,8 +147,16 @@ class Histogram:
             return Drift(self.name, self.role, 0.0, 0.0, rows)
         # For two samples of one distribution, the PSI times n m / (n + m) is about chi-squared.
         spread = 1 / rows + 1 / max(1, int(trained.sum()))
-        by_chance = float(chi2.isf(level, bins - 1)) * spread
+        by_chance = _chi2_exceeded(level, bins - 1) * spread
         return Drift(self.name, self.role, _psi(trained[used], counts[used]), by_chance, rows)
+
+
+@lru_cache(maxsize=1024)
+def _chi2_exceeded(level: float, degrees: int) -> float:
+    """Return what a chi-squared variable exceeds with probability `level`; scipy takes long for each."""
+    from scipy.stats import chi2
+
+    return float(chi2.isf(level, degrees))
 
 
 def _psi(trained: Array, new: Array) -> float:
@@ -166,7 +173,7 @@ def _edges(values: Array) -> tuple[float, ...]:
     # These quantiles are values that occurred: interpolation would divide a frequent value by rounding.
     ends = np.quantile(values, SHARES, method="inverted_cdf")
     frequent = ends[1:] == ends[:-1]
-    rounding = ROUNDING * (np.abs(ends) + ends[-1] - ends[0])
+    rounding = ROUNDING * np.maximum(np.abs(ends) + ends[-1] - ends[0], ROUNDING)
     lower = (ends - rounding)[1:][frequent]
     return tuple(np.unique(np.concatenate([ends + rounding, lower])).tolist())
 

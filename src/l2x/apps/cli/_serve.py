@@ -35,6 +35,16 @@ Workers = Annotated[int, typer.Option(min=1, help="Number of processes; one that
 MaxRows = Annotated[int, typer.Option(min=1, help="Maximum number of rows in a JSON request.")]
 Queue = Annotated[int, typer.Option(min=1, help="Maximum number of waiting rows; further requests get 503.")]
 Reload = Annotated[bool, typer.Option("--reload", help="Load a FILE again when it changes.")]
+Watch = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, metavar="SHARE",
+        help="Verify this share of the served rows in the background, such as 0.01; needs --model.",
+    ),
+]  # fmt: skip
+WatchRows = Annotated[
+    int, typer.Option(min=1, help="Verify at most this many rows of each explainer per minute.")
+]
 RootPath = Annotated[
     str, typer.Option(metavar="PATH", help="Path under which a proxy exposes the service, such as /l2x.")
 ]
@@ -61,6 +71,8 @@ def serve(
     reload: Reload = False,
     root_path: RootPath = "",
     allow_host: AllowHost = None,
+    watch: Watch = 0.0,
+    watch_rows: WatchRows = 600,
 ) -> None:
     """Serve explainers over HTTP, with a playground at /. Requests that arrive together share a batch.
 
@@ -78,7 +90,7 @@ def serve(
     token = None if token_file is None else read_token(token_file)
     settings = Settings(
         token, max_rows=max_rows, queue=queue, reload=reload, root_path=root_path,
-        hosts=allowed_hosts(host, token, allow_host or []),
+        hosts=allowed_hosts(host, token, allow_host or []), watch=watch, watch_rows=watch_rows,
     )  # fmt: skip
     models = models_by_explainer(model or [], list(by_name(files)))
     log_to_stderr()  # with several workers, this process logs as well

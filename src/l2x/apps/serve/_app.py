@@ -121,6 +121,8 @@ def _add_health(app: FastAPI, catalogue: Catalogue, metrics: Metrics) -> None:
 
     @app.get("/metrics", tags=["health"], summary="Return metrics for Prometheus", response_class=Response)
     async def prometheus() -> Response:
+        for slot in catalogue:
+            metrics.age.labels(slot.name).set(slot.served.age)
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Annotated, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from l2x.apps.serve._requests import (
     slow_body,
 )
 from l2x.apps.serve._settings import MIB, Settings
+from l2x.apps.serve._watching import Watcher
 from l2x.errors import InputError, some
 from l2x.explanation import arrow_columns
 from l2x.features import View
@@ -69,8 +71,9 @@ class ArrowRoute:
     ) -> Response:
         """Return the selected features of each row, with the copied columns."""
         check_media_type(request, MEDIA_TYPE)
-        served = self._catalogue[name].served
-        explain = StreamExplainer(served, served.k(k), keep, copy)
+        slot = self._catalogue[name]
+        served = slot.served
+        explain = StreamExplainer(served, served.k(k), keep, copy, slot.watcher)
         if not self._free:
             raise overloaded(5)
         self._free -= 1
@@ -116,6 +119,7 @@ class StreamExplainer:
     k: int
     keep: float | None
     copy: Sequence[str]
+    watcher: Watcher | None = None
 
     def __call__(self, body: IO[bytes], results: IO[bytes]) -> int:
         """Explain a stream from `body` into `results`; return the number of rows."""
@@ -151,6 +155,8 @@ class StreamExplainer:
         except InputError as error:
             start = f" (Row 0 of this message is row {first_row} of the stream.)" if first_row else ""
             raise InputError(f"{error}{start}") from error
+        if self.watcher is not None:
+            self.watcher.offer(self.served.examiner, len(batch), partial(self._picked, inputs))
         result = arrow_columns(explanation)
         if predictions is not None:
             flat = pa.array(predictions.ravel())
@@ -161,6 +167,12 @@ class StreamExplainer:
                 f"Cannot copy column '{clash[0]}': the result has that column too. Rename yours."
             )
         return pa.RecordBatch.from_pydict(copied | result)
+
+    def _picked(self, inputs: Any, rows: Sequence[int]) -> Callable[[], Any]:
+        """Return a function that returns these rows, copied, so that the batch need not stay in memory."""
+        view = self.served.explainer.features_
+        picked = view.take(view.check(_for_model(inputs)), np.asarray(rows))
+        return lambda: picked
 
 
 class _BoundedReads:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from l2x.apps.serve._requests import ServiceError, invalid_body
 from l2x.apps.serve._rows import ParsedRows, RowFormat, row_format
 from l2x.apps.serve._settings import Settings
 from l2x.apps.serve._tables import TableGraph, table_graph
+from l2x.apps.serve._watching import Watcher
 from l2x.errors import BlackBoxError, InputError
 from l2x.explainer import Explainer
 from l2x.explanation import Explanation
 from l2x.export import Artifact, read
 from l2x.features import checked_k
-from l2x.learning import Gaussian, checked_predictions, checked_share
+from l2x.learning import Examiner, Gaussian, checked_predictions, checked_share
 from l2x.model import BlackBox, as_black_box
 
 # Tables of up to this many rows are explained in the event loop: a change of threads takes longer.
@@ -182,6 +184,17 @@ class Served:
         return isinstance(self.explainer.surrogate_.likelihood, Gaussian)
 
     @cached_property
+    def examiner(self) -> Examiner:
+        """Return what verifies rows by the model."""
+        return self.explainer.examiner()
+
+    @property
+    def age(self) -> float:
+        """Return the seconds since `fit`; since the file was written, if it does not hold the time."""
+        fitted = self.explainer.fitted_at_
+        return time.time() - (self.artifact.path.stat().st_mtime if fitted is None else fitted.timestamp())
+
+    @cached_property
     def classes(self) -> list[Any] | None:
         """Return the names of the model's classes, if they are known."""
         classes = self.explainer.classes_
@@ -259,6 +272,8 @@ class Slot:
             _explain_batch, observe=self._observe, **limits
         )
         self._predicting: Batcher[tuple[Served, ParsedRows], Array] = Batcher(_predict_batch, **limits)
+        watched = settings.watch > 0 and model is not None
+        self.watcher = Watcher(name, settings.watch, settings.watch_rows, metrics) if watched else None
 
     def _observe(self, waiting: int, batch: int) -> None:
         self._waiting.set(waiting)
@@ -285,6 +300,11 @@ class Slot:
         else:
             explained = await self._explaining.submit((served, request), count, (served, request.kind))
         self._metrics.rows.labels(self.name).inc(count)
+        if self.watcher is not None:
+            cells = request.rows.cells
+            self.watcher.offer(
+                served.examiner, count, lambda rows: partial(served.rows.inputs, [cells[i] for i in rows])
+            )
         return explained
 
     async def predict(self, served: Served, rows: ParsedRows) -> Array:
@@ -292,9 +312,11 @@ class Slot:
         return await self._predicting.submit((served, rows), len(rows), served)
 
     def close(self) -> None:
-        """Stop both queues."""
+        """Stop both queues, and watching."""
         self._explaining.close()
         self._predicting.close()
+        if self.watcher is not None:
+            self.watcher.close()
 
     async def reload(self) -> None:
         """Load the file again if it has changed; keep the old explainer if the new one cannot be used."""
@@ -336,6 +358,10 @@ class Catalogue:
             name: Slot(name, path, boxes.get(name), settings, metrics) for name, path in paths.items()
         }
         self._settings = settings
+        if settings.watch and not models:
+            raise InputError(
+                f"watch is {settings.watch:g}, but there is no model to verify rows with: give --model."
+            )
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(self._slots.values())

@@ -6,19 +6,22 @@ import logging
 import os
 import traceback
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic_core import to_json
 
 from l2x.errors import require
+from l2x.learning import Status, Validity
 
 log = logging.getLogger("l2x.apps.serve")
 
 # The first parts of the names of loggers whose texts never quote inputs.
 OWN = ("l2x", "uvicorn")
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+STATUSES: tuple[str, ...] = get_args(Status)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 # The environment variable that names the folder through which prometheus_client sums over processes.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -110,6 +113,46 @@ class Metrics:
             "Counter", "l2x_reloads", "Changed files, by outcome: swapped or refused.",
             ["explainer", "outcome"],
         )  # fmt: skip
+        self._add_watching(make)
+
+    def _add_watching(self, make: Callable[..., Any]) -> None:
+        self.watched = make(
+            "Counter", "l2x_watch_rows", "Verified rows: confirmed by the selected features, or other.",
+            ["explainer", "outcome"],
+        )  # fmt: skip
+        self.unwatched = make(
+            "Counter", "l2x_watch_dropped", "Rows that were chosen, not verified: budget, queue, failed.",
+            ["explainer", "reason"],
+        )  # fmt: skip
+
+        # Each worker has its own window: the gauge is that of the worker which verified rows last.
+        def gauge(name: str, about: str, *labels: str) -> Any:
+            return make("Gauge", name, about, ["explainer", *labels], multiprocess_mode="livemostrecent")
+
+        self._confirmed = gauge("l2x_watch_confirmed_share", "Share of confirmed rows in the window.")
+        self._low = gauge("l2x_watch_confirmed_share_low", "Lower end of its exact 95 % interval.")
+        self._high = gauge("l2x_watch_confirmed_share_high", "Upper end of its exact 95 % interval.")
+        self._expected = gauge("l2x_watch_expected_share", "Share of confirmed held-out rows in fit.")
+        self._status = gauge("l2x_watch_status", "1 for the present status, 0 for the others.", "status")
+        self._psi = gauge(
+            "l2x_watch_psi", "Population stability index, compared with training.", "role", "column"
+        )
+        self.age = gauge("l2x_explainer_age_seconds", "Time since the explainer was fitted.")
+
+    def report_validity(self, explainer: str, validity: Validity, most: int) -> None:
+        """Set the gauges of a watched explainer; at most `most` measurements have one."""
+        shares = {self._expected: validity.expected and validity.expected.value}
+        if validity.confirmed is not None:
+            shares[self._confirmed] = validity.confirmed.value
+            shares[self._low], shares[self._high] = validity.confirmed.low, validity.confirmed.high
+        for gauge, share in shares.items():
+            if share is not None:
+                gauge.labels(explainer).set(share)
+        for status in STATUSES:
+            self._status.labels(explainer, status).set(status == validity.status)
+        # By name, so that it is always the same ones.
+        for drift in sorted(validity.drifts, key=lambda drift: (drift.role, drift.name))[:most]:
+            self._psi.labels(explainer, drift.role, drift.name).set(drift.psi)
 
     def text(self) -> bytes:
         """Return all metrics in the exposition format, summed over the workers if there are several."""

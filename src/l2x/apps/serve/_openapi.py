@@ -61,6 +61,19 @@ class Description(OpenModel):
     held_out: dict[str, Any]
 
 
+class Validity(OpenModel):
+    """Whether an explainer is still valid, by rows that were verified in the background."""
+
+    explainer: str
+    version: str
+    checksum: str
+    status: str = Field(description="valid, drifting or stale; waiting before there are enough rows")
+    share: float = Field(description="the share of served rows that are verified")
+    per_minute: int = Field(description="the maximum number of verified rows per minute")
+    verified: int = Field(description="rows that this process has verified")
+    dropped: int = Field(description="rows that were chosen and not verified: budget, queue or failure")
+
+
 class Predictions(BaseModel):
     """The model's predictions."""
 

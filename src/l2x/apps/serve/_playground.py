@@ -327,6 +327,7 @@ class Pages:
         router.get("/")(self.home)
         router.add_api_route("/playground/{name}", self.playground, methods=["GET", "POST"])
         router.post("/playground/{name}/result")(self.result)
+        router.get("/playground/{name}/validity")(self.validity)
         router.get("/docs")(self.docs)
         router.post("/login")(self.login)
         return router
@@ -337,7 +338,8 @@ class Pages:
 
     async def playground(self, name: str, request: Request) -> Response:
         """Show a typical row, or the row that a browser without JavaScript sends, and its result."""
-        served = self._catalogue[name].served
+        slot = self._catalogue[name]
+        served = slot.served
         form = form_for(served)
         fields = form.fields() if request.method == "GET" else await self._fields(request, form)
         content = {
@@ -346,6 +348,7 @@ class Pages:
             "form": form,
             "fields": fields,
             "result": await self._result(request, form, served, fields),
+            "watch": None if slot.watcher is None else slot.watcher.state(),
         }
         return HTMLResponse(self._rendered("playground.html", **content))
 
@@ -354,6 +357,12 @@ class Pages:
         served = self._catalogue[name].served
         form = form_for(served)
         return HTMLResponse(await self._result(request, form, served, await self._fields(request, form)))
+
+    async def validity(self, name: str) -> Response:
+        """Return whether the explainer is still valid, which the page asks for again and again."""
+        watcher = self._catalogue[name].watcher
+        watch = None if watcher is None else watcher.state()
+        return HTMLResponse(self._rendered("validity.html", watch=watch))
 
     async def docs(self, request: Request) -> Response:
         """Show the routes of the API."""

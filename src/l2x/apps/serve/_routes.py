@@ -56,6 +56,10 @@ class Routes:
             "/v1/explainers/{name}", tags=["explainers"], summary="Describe an explainer",
             response_model=openapi.Description,
         )(self.explainer)  # fmt: skip
+        app.get(
+            "/v1/explainers/{name}/validity", tags=["explainers"],
+            summary="Report whether an explainer is still valid (--watch)", response_model=openapi.Validity,
+        )(self.validity)  # fmt: skip
         app.post(
             "/v1/models/{name}/predict", tags=["models"], summary="Query the model",
             response_model=openapi.Predictions,
@@ -89,6 +93,17 @@ class Routes:
     async def explainer(self, name: str) -> Response:
         """Return the description of one explainer."""
         return json_response(self._catalogue[name].served.description)
+
+    async def validity(self, name: str) -> Response:
+        """Return what the rows that were verified in this process show."""
+        slot = self._catalogue[name]
+        if slot.watcher is None:
+            raise ServiceError(
+                404,
+                "not_watched",
+                "This explainer is not watched; start the service with --model and --watch.",
+            )
+        return json_response({**slot.served.origin, **slot.watcher.state().to_dict()})
 
     async def predict(self, name: str, request: Request) -> Response:
         """Return the model's predictions."""

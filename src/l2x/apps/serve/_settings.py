@@ -47,6 +47,10 @@ class Settings:
         The path under which a proxy exposes the service, such as "/l2x".
     hosts : tuple of str
         Names, as in `LOCAL`, that the header Host of a request may have; empty for all.
+    watch : float
+        Share of the served rows, between 0 and 1, that are verified in the background; needs the model.
+    watch_rows : int
+        Maximum number of rows of each explainer that are verified per minute.
     """
 
     token: str | None = None
@@ -61,6 +65,12 @@ class Settings:
     reload_every: float = 1.0
     root_path: str = ""
     hosts: tuple[str, ...] = ()
+    watch: float = 0.0
+    watch_rows: int = 600
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.watch <= 1:
+            raise InputError(f"watch is {self.watch!r}; expected a share of rows between 0 and 1.")
 
 
 class Token:
