@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -281,3 +282,24 @@ def test_forged_headers_are_refused_before_they_take_memory(saved: Path, tmp_pat
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 100_000
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_k_can_be_changed_after_fit(k: int, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    plan = l2x.TrainingPlan(progress=False).with_steps(value=2, selector=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few steps explain nothing
+        explainer = l2x.Explainer(one_column, 2, training=plan).fit(X)
+    assert explainer.sizes_ is not None
+    explainer.k = k
+    loaded = l2x.load(explainer.save(tmp_path / "a.l2x"))
+    assert loaded.k == k
+    np.testing.assert_array_equal(loaded.explain(X).indices, explainer.explain(X).indices)
+    np.testing.assert_array_equal(loaded.explain(X, keep=0.9).sizes, explainer.explain(X, keep=0.9).sizes)
+    before = (tmp_path / "a.l2x").read_bytes()
+    for wrong in (0, 5, "2", 2.5, True):
+        explainer.k = wrong  # type: ignore[assignment]
+        with pytest.raises(l2x.errors.InputError, match="4 features"):
+            explainer.save(tmp_path / "a.l2x")
+    assert (tmp_path / "a.l2x").read_bytes() == before

@@ -327,7 +327,7 @@ def sizes() -> Sizes:
 
 
 def restored(header: Any, tensors: dict[str, np.ndarray]) -> Sizes:
-    return Sizes.restore(json.loads(json.dumps(header)), tensors, k=3, d=5)
+    return Sizes.restore(json.loads(json.dumps(header)), tensors, d=5)
 
 
 def test_saved_sizes_are_restored(sizes: Sizes) -> None:

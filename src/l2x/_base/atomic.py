@@ -120,4 +120,6 @@ def _cannot_write(path: Path, error: OSError) -> WriteError:
     reason = os.strerror(error.errno) if error.errno else str(error)
     if isinstance(error, FileNotFoundError):
         reason = f"there is no folder '{path.parent}'"
+        if path.parent.is_dir():
+            reason = f"the folder '{path.parent}' takes no files"
     return WriteError(f"Cannot write '{path}': {reason}. A previous file is unchanged.")

@@ -22,7 +22,7 @@ from l2x._base.atomic import write_atomically
 from l2x._version import __version__
 from l2x.errors import ArtifactError, InputError
 from l2x.explainer import Explainer
-from l2x.features import View, saved_options
+from l2x.features import View, checked_k, saved_options
 from l2x.learning import (
     FittedSurrogate,
     Likelihood,
@@ -50,6 +50,7 @@ def save(explainer: Explainer, path: str | Path) -> Path:
 def as_bytes(explainer: Explainer) -> bytes:
     """Return the content of the file that `save` writes."""
     explainer.check_fitted()
+    checked_k(explainer.features_, explainer.k)  # may have been changed after `fit`
     learned, view_arrays = explainer.features_.state()
     tensors = {f"view.{name}": np.ascontiguousarray(array) for name, array in view_arrays.items()}
     tensors |= _weights("selector", explainer.selector_)
@@ -261,7 +262,7 @@ def _restore(explainer: Explainer, settings: dict[str, Any], tensors: dict[str, 
     explainer.reference_ = None if reference is None else Reference.from_dict(reference)
     explainer.sizes_ = None
     if (sizes := settings["sizes"]) is not None:
-        explainer.sizes_ = Sizes.restore(sizes, tensors, k=settings["k"], d=view.d)
+        explainer.sizes_ = Sizes.restore(sizes, tensors, d=view.d)
 
 
 def _check_shapes(

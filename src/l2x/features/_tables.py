@@ -426,6 +426,8 @@ class Cells:
         if not self.levels and isinstance(X, pa.Table) and set(X.schema.types) == {pa.float64()}:
             # The streamed case: whole columns at once are several times faster than cell by cell.
             return np.stack([column.to_numpy() for column in X.columns]).T
+        if isinstance(X, pa.Table):
+            X = self._with_missing_numbers(X)
         frame = nw.from_native(X, eager_only=True)
         columns = list(frame.iter_columns())  # frame[name] is a row if names are integers
         # Only types of numeric columns: for categories, pandas would look at every cell.
@@ -450,6 +452,13 @@ class Cells:
                 numbers = column if types[c] == nw.Float64 else column.cast(nw.Float64)
                 matrix[:, c] = numbers.to_numpy()
         return matrix
+
+    def _with_missing_numbers(self, X: pa.Table) -> pa.Table:
+        """Return the table with floats in columns of Arrow's type null, in which every cell is missing."""
+        for c, field in enumerate(X.schema):
+            if pa.types.is_null(field.type) and c not in self.levels:
+                X = X.set_column(c, field.name, X.column(c).cast(pa.float64()))
+        return X
 
     def _codes(self, column: Any, c: int) -> Array:
         """Return the codes of the categories of a column; lists and bytes are an InputError."""

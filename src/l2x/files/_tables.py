@@ -139,7 +139,7 @@ class Table:
         with _reading(self.path):
             copied = set(text) - set(columns)
             if self.format == "parquet":
-                blocks = self._parquet_blocks(wanted, copied, batch_rows, skip)
+                blocks = self._parquet_blocks(wanted, copied | set(categories or ()), batch_rows, skip)
             else:
                 blocks = self._csv_blocks(wanted, copied, categories or {}, skip)
             for batch in blocks:
@@ -156,9 +156,13 @@ class Table:
         return share
 
     def _parquet_blocks(
-        self, wanted: list[str], copied: set[str], batch_rows: int, skip: int
+        self, wanted: list[str], unchanged: set[str], batch_rows: int, skip: int
     ) -> Iterator[pa.RecordBatch]:
-        decimals = [name for name in wanted if name not in copied and pa.types.is_decimal(self._types[name])]
+        # In a column of type null every cell is missing; a CSV has no such type.
+        others = {name: self._types[name] for name in wanted if name not in unchanged}
+        floats = [
+            name for name, kind in others.items() if pa.types.is_decimal(kind) or pa.types.is_null(kind)
+        ]
         # By default pyarrow keeps every byte it has read, and a row group may be the whole file.
         with pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
             first = 0  # row groups that are skipped need not be read
@@ -167,7 +171,7 @@ class Table:
                 first += 1
             groups = range(first, file.num_row_groups)
             for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
-                yield with_floats(batch.select(wanted).slice(skip), decimals)
+                yield with_floats(batch.select(wanted).slice(skip), floats)
                 skip = max(0, skip - len(batch))
 
     def _csv_blocks(
@@ -340,7 +344,7 @@ def _csv_type(guessed: pa.DataType, as_text: bool) -> pa.DataType:
 
 
 def with_floats(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Return the batch with these decimal columns as floats; pandas would turn decimals into objects."""
+    """Return the batch with these columns, decimals or nulls, as floats instead of objects of pandas."""
     for name in names:
         cells = batch.column(name).cast(pa.float64())
         batch = batch.set_column(batch.schema.get_field_index(name), name, cells)
@@ -359,11 +363,18 @@ def _with_gaps(batch: pa.RecordBatch, gaps: Mapping[str, pa.Array]) -> pa.Record
 
 
 def _check_encoding(path: Path) -> None:
-    """Raise an InputError for UTF-16, which begins with a mark or has zero bytes, unlike UTF-8."""
+    """Raise an InputError for UTF-16, which begins with a mark or has many zero bytes, unlike UTF-8."""
     with _reading(path), path.open("rb") as file:
         start = file.read(1024)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
+    marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if marked or start.count(b"\0") > len(start) // 4:  # every other byte of ASCII in UTF-16 is zero
         raise _not_utf8(path, "UTF-16")
+    if b"\0" in start:
+        line = start[: start.index(b"\0")].count(b"\n") + 1
+        raise InputError(
+            f"'{path}' has a zero byte (NUL) in line {line}: it is not a text file, or it is damaged. "
+            f"To remove such bytes: tr -d '\\000' < '{path}' > cleaned{path.suffix}"
+        )
 
 
 def _not_utf8(path: Path, encoding: str) -> InputError:
@@ -382,6 +393,11 @@ def _reading(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if "invalid UTF8" in str(error):
             raise _not_utf8(path, "LATIN1") from error
+        if "straddl" in str(error):
+            raise InputError(
+                f"'{path}' has a line of more than {CSV_BLOCK >> 20} MiB, which is too long; perhaps a quote "
+                "is not closed. Shorten the line, or convert the table to Parquet."
+            ) from error
         raise InputError(f"Cannot read '{path}': {_with_place(str(error))}") from error
 
 

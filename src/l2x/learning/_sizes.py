@@ -258,8 +258,11 @@ class Sizes:
         }
 
     @classmethod
-    def restore(cls, header: Mapping[str, Any], tensors: Mapping[str, Array], *, k: int, d: int) -> Sizes:
-        """Read the sizes of an explainer with this k and d; raise an ArtifactError if they are invalid."""
+    def restore(cls, header: Mapping[str, Any], tensors: Mapping[str, Array], *, d: int) -> Sizes:
+        """Read the sizes of an explainer with d features; raise an ArtifactError if they are invalid.
+
+        Their k is that of the fit, which may differ from the explainer's: users may change it.
+        """
         shares, prices = (tuple(map(float, header[name])) for name in ("shares", "prices"))
         minima, first = tuple(map(int, header["minima"])), int(header["surrogate_shares"])
         if not len(shares) == len(prices) == len(minima) > first >= 0:
@@ -269,6 +272,10 @@ class Sizes:
             )
         if not np.isfinite(prices).all() or list(shares) != sorted(shares):
             raise ArtifactError("Corrupt size table: prices must be finite, and shares must ascend.")
+        gains = tensors["sizes.gains"]
+        if gains.ndim != 1 or not 1 <= len(gains) <= d:
+            raise ArtifactError(f"Corrupt size table: gains of shape {gains.shape} for {d} features.")
+        k = len(gains)
         f = 2 * (3 * min(k + 1, MOST_SCORES, d) + 1)  # inputs from scores; the surrogate adds 4 per feature
         by_scores = Gains.restore("sizes", tensors, f, k)
         by_surrogate = Gains.restore("sizes_surrogate", tensors, f + 4 * k, k) if first else None

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import torch
 from command_line import Folder, expected, make_frame
@@ -251,3 +253,41 @@ def test_export_an_explainer_as_an_onnx_file(folder: Folder) -> None:
 def test_export_rejects(folder: Folder) -> None:
     assert "is not an .onnx file" in folder.fails_without_a_trace("export", "tree.l2x", "-o", "tree.pt")
     assert "Cannot read 'none.l2x'" in folder.fails_without_a_trace("export", "none.l2x", "-o", "a.onnx")
+
+
+def test_a_parquet_column_of_type_null_is_read_as_the_csv_is(folder: Folder) -> None:
+    """A column without a single value has no type in Parquet; in a CSV it has missing numbers."""
+    frame = pd.read_parquet("train.parquet")[list("abcde")]
+    frame.loc[::5, "b"] = float("nan")
+    frame.to_parquet("gaps.parquet")
+    folder.run("fit", "cli_models:tree", "gaps.parquet", "--k", 2, "--quick", "-o", "gaps.l2x", "-q")
+    table = pa.table({name: [0.5, -0.5] for name in "acde"}).append_column("b", pa.nulls(2))
+    pa.parquet.write_table(table, "null.parquet")
+    Path("null.csv").write_text("a,c,d,e,b\n0.5,0.5,0.5,0.5,\n-0.5,-0.5,-0.5,-0.5,\n")
+    for name in ("null.csv", "null.parquet"):
+        folder.run("explain", "gaps.l2x", name, "-o", f"from-{name}.csv", "-q")
+    assert Path("from-null.csv.csv").read_text() == Path("from-null.parquet.csv").read_text()
+    explained = l2x.load("gaps.l2x").explain(table.select(list("abcde")))
+    assert len(explained.names) == 2
+
+
+def test_files_that_cannot_be_read_or_written_are_explained(folder: Folder) -> None:
+    header = "id,a,b,c,d,e,label\n"
+    Path("long.csv").write_text(header + "x" * 20_000_000 + ",1,2,3,4,5,0\n")
+    sentence = folder.fails("explain", "tree.l2x", "long.csv", "-o", "out.csv")
+    assert "long.csv" in sentence
+    assert "4 MiB" in sentence
+    assert "straddl" not in sentence
+    Path("nul.csv").write_bytes(header.encode() + b"1,1,2,3,4,5,0\n2,1,\0,3,4,5,0\n")
+    sentence = folder.fails("explain", "tree.l2x", "nul.csv", "-o", "out.csv")
+    assert "line 3" in sentence
+    assert "UTF-16" not in sentence
+    Path("wide.csv").write_bytes((header + "1,1,2,3,4,5,0\n").encode("utf-16-le"))
+    assert "UTF-16" in folder.fails("explain", "tree.l2x", "wide.csv", "-o", "out.csv")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+def test_a_folder_that_takes_no_files_is_not_called_missing(folder: Folder) -> None:
+    sentence = folder.fails("explain", "tree.l2x", "test.csv", "-o", "/proc/x.csv")
+    assert "'/proc/x.csv'" in sentence
+    assert "no folder" not in sentence

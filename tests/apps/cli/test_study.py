@@ -120,3 +120,16 @@ def test_serve_until_terminated(folder: Folder) -> None:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
     assert "a.study-wal" not in folder.files()  # one file is the whole study
+
+
+def test_backup(folder: Folder) -> None:
+    made(folder, "-q")
+    folder.run("study", "simulate", "a.study", "--raters", 0, "--careless", 1, "-q")
+    assert folder.run("study", "backup", "a.study", "b.study").stdout == (
+        "backup     b.study: 0 answers of people\n"
+    )
+    with Study("b.study") as copy:
+        assert sum(given for _, given, _ in copy.quotas(simulated=True)) > 0
+    assert "b.study" in folder.fails("study", "backup", "a.study", "b.study")
+    Path("b.study").write_bytes(Path("a.study").read_bytes()[:5000])
+    assert "b.study' is truncated" in folder.fails("study", "report", "b.study", "-o", "r.html")

@@ -10,6 +10,7 @@ from studies import answer_all, joined, small_study
 
 from l2x.apps.study._planning import simulate
 from l2x.apps.study._report import SIMULATED, answers_csv, render, write_answers, write_report
+from l2x.apps.study._session import give_answer, next_task
 
 
 def test_every_part_is_there_and_names_are_escaped(tmp_path: Path) -> None:
@@ -60,3 +61,17 @@ def test_the_csv_has_every_answer_marked_and_nobodys_name(tmp_path: Path) -> Non
     assert {line["agrees"] for line in items} == {"0"}
     assert all(float(line["seconds"]) >= 0 for line in items)
     assert {line["seconds"] for line in lines if line["simulated"] == "1"} == {""}
+
+
+def test_names_that_look_like_formulas_are_texts_in_the_csv(tmp_path: Path) -> None:
+    names = ("=cmd()", "@SUM(1)", "-1", "+x")
+    with small_study(tmp_path / "a.study", practice=0, classes=names, methods=("=ours", "theirs")) as study:
+        rater = joined(study)
+        for choice in range(4):
+            task = next_task(study, rater)
+            assert task is not None
+            give_answer(study, rater, task.position, task.attempt, choice)
+        lines = list(csv.DictReader(StringIO(answers_csv(study))))
+    assert {line["answer"] for line in lines} == {"'=cmd()", "'@SUM(1)", "-1", "'+x"}
+    cells = [cell for line in lines for cell in line.values()]
+    assert not [cell for cell in cells if cell.startswith(("=", "@", "+"))]

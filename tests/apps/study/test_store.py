@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 from studies import joined, small_study
 
-from l2x.apps.study._session import next_task
+from l2x.apps.study._session import give_answer, next_task
 from l2x.apps.study._study import Study
 from l2x.errors import InputError, WriteError
 
@@ -83,3 +84,48 @@ def test_a_study_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="no folder"):
         small_study(tmp_path / "nowhere" / "a.study")
     assert [path.name for path in tmp_path.iterdir()] == ["a.study"]
+
+
+def answer_some(study: Study, n: int) -> None:
+    rater = joined(study)
+    for _ in range(n):
+        task = next_task(study, rater)
+        assert task is not None
+        give_answer(study, rater, task.position, task.attempt, 1)
+
+
+def test_a_backup_has_the_answers_of_the_write_ahead_log(tmp_path: Path) -> None:
+    with small_study(tmp_path / "a.study", practice=0) as study:
+        answer_some(study, 5)
+        shutil.copy(tmp_path / "a.study", tmp_path / "copied.study")
+        study.backup(tmp_path / "b.study")
+        answer_some(study, 1)
+        with Study(tmp_path / "b.study") as copy, Study(tmp_path / "copied.study") as copied:
+            assert sum(progress.answered + progress.checks for progress in copy.progress()) == 5
+            assert not copied.progress()  # why there is `backup`
+            assert copy.join_token == study.join_token
+        with pytest.raises(InputError, match=r"b\.study"):  # never overwritten
+            study.backup(tmp_path / "b.study")
+        with pytest.raises(WriteError, match="nowhere"):
+            study.backup(tmp_path / "nowhere" / "b.study")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.study", "b.study", "copied.study"}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_truncated_study_is_named(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "a.study"
+    small_study(path).close()
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InputError, match=r"a\.study' is truncated or damaged"):
+        Study(path)
+
+
+def test_a_study_with_damaged_pages_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.study"
+    small_study(path).close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.study' is truncated or damaged"):
+        Study(path)

@@ -178,6 +178,27 @@ def report(
 
 
 @app.command()
+def backup(
+    study: StudyFile,
+    copy: Annotated[Path, typer.Argument(metavar="COPY", help="The new file.")],
+    quiet: Quiet = False,
+) -> None:
+    """Copy a study with all its answers, also while it is served.
+
+    A copy of the file alone misses the answers that are still in its write-ahead log.
+
+    Example:  `l2x study backup words.study words-monday.study`
+    """
+    from l2x.apps.study import Study
+
+    with Study(study) as opened:
+        opened.backup(copy)
+        answers = sum(given for _, given, _ in opened.quotas())
+    if not quiet:
+        typer.echo(f"backup     {copy}: {answers:,} answers of people")
+
+
+@app.command()
 def simulate(
     study: StudyFile,
     raters: Annotated[

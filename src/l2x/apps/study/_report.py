@@ -46,6 +46,8 @@ DIFFERENCES = (
     "show a difference, too."
 )
 SIMULATED = "No human was asked: these answers come from simulated raters."
+# Spreadsheets take a cell that begins with one of these for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = ("simulated", "rater", "place", "kind", "item", "row", "method", "expected", "answer", "agrees",
            "seconds", "given")  # fmt: skip
 
@@ -97,6 +99,19 @@ def answers_csv(study: Study) -> str:
     return text.getvalue()
 
 
+def _cell(name: str) -> str:
+    """Return a name for a CSV, so that spreadsheets take it for a text and not for a formula.
+
+    >>> _cell("=1+1"), _cell("-1"), _cell("positive")
+    ("'=1+1", '-1', 'positive')
+    """
+    try:
+        float(name)
+    except ValueError:
+        return f"'{name}" if name.startswith(FORMULA) else name
+    return name
+
+
 def _line(settings: Settings, answer: Answer, simulated: bool) -> list[object]:
     check = answer.item is None
     return [
@@ -106,9 +121,9 @@ def _line(settings: Settings, answer: Answer, simulated: bool) -> list[object]:
         "check" if check else "item",
         "" if check else answer.item,
         "" if check else answer.row,
-        "" if answer.method is None else settings.methods[answer.method],
-        settings.classes[answer.expected],
-        settings.label(answer.choice),
+        "" if answer.method is None else _cell(settings.methods[answer.method]),
+        _cell(settings.classes[answer.expected]),
+        _cell(settings.label(answer.choice)),
         int(answer.choice == answer.expected),
         "" if answer.seconds is None else f"{answer.seconds:.2f}",
         datetime.fromtimestamp(answer.given, UTC).isoformat(timespec="seconds"),

@@ -79,7 +79,7 @@ def _add_frame(app: FastAPI) -> None:
     """Add the static files and the headers of every response."""
     app.mount("/static", StaticFiles(directory=STATIC, packages=[("l2x.apps.study", "static")]))
 
-    @app.get("/health/live")
+    @app.api_route("/health/live", methods=["GET", "HEAD"])
     def live() -> Response:
         return Response("alive\n", media_type="text/plain")
 
@@ -113,7 +113,7 @@ def _add_errors(app: FastAPI, page: Page) -> None:
 def _add_joining(app: FastAPI, study: Study, page: Page) -> None:
     """Add the pages on which people get a link of their own."""
 
-    @app.get("/")
+    @app.api_route("/", methods=["GET", "HEAD"])
     def front() -> HTMLResponse:
         sentence = "Open the link that you were sent."
         return page("message.html", heading=study.settings.title, sentence=sentence)

@@ -7,6 +7,7 @@ twice for the same rater, two answers to one task, a simulated rater who becomes
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -97,13 +98,13 @@ class Store:
             raise InputError(f"There is no study '{self.path}'; make one with `l2x study new`.")
         _check_header(self.path)
         self._lock = threading.RLock()
-        self._db = _connected(self.path)
-        self._db.execute("PRAGMA journal_mode = WAL")
+        with self._readable():
+            self._db = _connected(self.path, check=True)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction, which is on disk after the block, or rolled back; nested blocks join it."""
-        with self._lock:
+        with self._lock, self._readable():
             if self._db.in_transaction:
                 yield self._db
                 return
@@ -118,7 +119,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Read a single state of the file, even if others write at the same time."""
-        with self._lock:
+        with self._lock, self._readable():
             nested = self._db.in_transaction
             if not nested:
                 self._db.execute("BEGIN")
@@ -138,6 +139,46 @@ class Store:
         """Store a value in the table of settings."""
         with self.writing() as db:
             db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Name the file in an error about its content."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            kind = getattr(error, "sqlite_errorname", None)
+            if type(error) is sqlite3.DatabaseError and kind in (None, "SQLITE_CORRUPT", "SQLITE_NOTADB"):
+                raise InputError(
+                    f"'{self.path}' is truncated or damaged ({error}); restore a copy, which "
+                    "`l2x study backup` makes."
+                ) from error
+            raise
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the study to a new file, while others may write; a copy of the file alone can miss answers.
+
+        Raises
+        ------
+        InputError
+            If `path` exists.
+        """
+        path = Path(path)
+        check_new(path)
+        temporary = path.with_name(f".{path.name}.new")
+        temporary.unlink(missing_ok=True)
+        copy = sqlite3.connect(temporary, isolation_level=None)
+        try:
+            with self._lock, self._readable():
+                self._db.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file is the whole study
+            copy.close()
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.rename(path)
+        except BaseException:
+            copy.close()
+            temporary.unlink(missing_ok=True)
+            raise
 
     def close(self) -> None:
         """Close the connection; after the last one is closed, the study is a single file."""
@@ -188,10 +229,20 @@ def _check_header(path: Path) -> None:
         raise InputError(f"'{path}' was made by another version of l2x.")
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connected(path: Path, *, check: bool = False) -> sqlite3.Connection:
+    """Open a file; with `check`, raise a DatabaseError if pages are missing or damaged."""
     # Autocommit: transactions begin and end where the code sets them.
     db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute("PRAGMA foreign_keys = ON")
+    try:
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        if check:
+            db.execute("PRAGMA journal_mode = WAL")
+            problem = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if problem != "ok":
+                raise sqlite3.DatabaseError(" ".join(problem.split()))
+    except BaseException:
+        db.close()
+        raise
     return db

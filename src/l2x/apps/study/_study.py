@@ -293,6 +293,10 @@ class Study:
         )
         return cls(path)
 
+    def backup(self, path: str | Path) -> None:
+        """Copy the study, with all answers so far, to a new file at `path`, also while it is served."""
+        self.store.backup(path)
+
     def close(self) -> None:
         """Close the file."""
         self.store.close()
