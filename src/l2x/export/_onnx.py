@@ -224,13 +224,30 @@ def _add_category_codes(onnx: Any, graph: Any, inputs: GraphInputs) -> None:
 
 
 def _add_selection(onnx: Any, graph: Any, *, d: int) -> None:
-    """Add the input k, and the k best features as the outputs indices and mask."""
+    """Add the input k, and the k best features as the outputs indices and mask.
+
+    TopK gets a row of zeros in addition, which is removed afterwards: without any row, onnxruntime-node 1.30
+    divides by zero and ends the process.
+    """
     helper, numpy_helper, types = onnx.helper, onnx.numpy_helper, onnx.TensorProto
-    graph.initializer.append(numpy_helper.from_array(np.array([-np.inf], dtype=np.float32), "nothing"))
+    constants = {
+        "nothing": np.array([-np.inf], dtype=np.float32),
+        "a_row": np.zeros((1, d), dtype=np.float32),
+        "from_one": np.array([1]),
+        "to_the_end": np.array([np.iinfo(np.int64).max]),
+        "axis_of_rows": np.array([0]),
+    }
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
     none = numpy_helper.from_array(np.array([False]))
+    rest = ["from_one", "to_the_end", "axis_of_rows"]
     graph.node.extend(
         [
-            helper.make_node("TopK", ["scores", "k"], ["best", "indices"], axis=1, largest=1, sorted=1),
+            helper.make_node("Concat", ["a_row", "scores"], ["some_scores"], axis=0),
+            helper.make_node(
+                "TopK", ["some_scores", "k"], ["some_best", "some_indices"], axis=1, largest=1, sorted=1
+            ),
+            helper.make_node("Slice", ["some_best", *rest], ["best"]),
+            helper.make_node("Slice", ["some_indices", *rest], ["indices"]),
             helper.make_node("Greater", ["best", "nothing"], ["selected"]),
             helper.make_node("Shape", ["scores"], ["shape"]),
             helper.make_node("ConstantOfShape", ["shape"], ["empty"], value=none),

@@ -282,7 +282,8 @@ class DenseWindows(Windows):
 
     def maximum(self) -> Tensor:
         """Return the maximum over positions, (n, filters)."""
-        return torch.maximum(self.values.reshape(*self.live.shape, -1).amax(dim=1), self.empty)
+        values = self.values.reshape(-1, self.live.shape[1], self.values.shape[1])
+        return torch.maximum(values.amax(dim=1), self.empty)
 
 
 class DenseConvolution(nn.Module):
@@ -296,8 +297,9 @@ class DenseConvolution(nn.Module):
         """Return the convolved windows; see `WindowConvolution.forward`."""
         beyond = torch.zeros_like(x[:, :1])
         before, after = torch.cat([beyond, x[:, :-1]], dim=1), torch.cat([x[:, 1:], beyond], dim=1)
-        windows = torch.stack([before, x, after], dim=-1).flatten(2)  # (n, length, fan_in * 3)
-        values = self.linear(windows).flatten(0, 1)
+        # ONNX cannot infer a width, for which `flatten` leaves a gap, if there are no texts.
+        windows = torch.stack([before, x, after], dim=-1).reshape(-1, self.linear.in_features)
+        values = self.linear(windows)  # (n * length, filters)
         return DenseWindows(values, torch.ones_like(present), empty=self.linear.bias)
 
 
