@@ -3,8 +3,9 @@
     python benchmarks/explain.py [--threads N] [--rows 100000] [--write]
 
 For an array of numbers the goals are 0.85 of the forward pass's rows per second, and at most twice its
-latency for one row. A pandas frame with as many numbers as categories is measured as well, and so is `keep=`,
-which queries the surrogate for 0 .. k features of every row. Every figure is a ratio of two times from the
+latency for one row. For a pandas frame with as many numbers as categories the latency may be at most five
+times that of its forward pass. `keep=` is measured, too: it queries the surrogate for 0 .. k features of
+every row. Every figure is a ratio of two times from the
 same run, the best of alternating repetitions, because other processes can only slow them down. --write stores
 the records in results/explain.json.
 """
@@ -30,7 +31,7 @@ from l2x_experiments.records import Records, measured_here
 PATH = Path(__file__).parents[1] / "results" / "explain.json"
 # The speed does not depend on the weights: a few training steps are enough.
 PLAN = l2x.TrainingPlan(Phase(2, 1e-3), Phase(2, 1e-3), progress=False)
-THROUGHPUT, LATENCY = 0.85, 2  # goals
+THROUGHPUT, LATENCY, MIXED_LATENCY = 0.85, 2, 5  # goals; the last is for the frame
 COLUMNS = 5  # numbers, and as many categories
 CATEGORIES = [f"category {i}" for i in range(8)]
 
@@ -126,6 +127,7 @@ def keeping(model: Any, X: Any) -> dict[str, Any]:
 def records(measured: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the two ratios, and for an array whether they reach their goals."""
     inputs, goals = measured["inputs"], measured["inputs"] == "array"
+    most = LATENCY if goals else MIXED_LATENCY
     throughput, latency = measured["throughput_ratio"], measured["latency_ratio"]
     return [
         {
@@ -138,8 +140,8 @@ def records(measured: dict[str, Any]) -> list[dict[str, Any]]:
         {
             "measure": f"{inputs}: latency of one row, times the forward pass's",
             "value": latency,
-            "goal": f"at most {LATENCY}" if goals else "–",
-            "holds": latency <= LATENCY if goals else None,
+            "goal": f"at most {most}",
+            "holds": latency <= most,
             **measured,
         },
     ]

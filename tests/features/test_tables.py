@@ -354,3 +354,30 @@ def test_other_types_of_pandas_are_masked_the_general_way(kind: str) -> None:
     masked = view.for_model(view.check(X), np.zeros((4, 2), dtype=bool))
     assert masked.dtypes.tolist() == X.dtypes.tolist()
     assert (masked["x"] == 1).all()
+
+
+def test_a_single_row_of_pandas_is_read_like_the_same_row_among_others() -> None:
+    X = pd.DataFrame(
+        {
+            "number": [1.5, -2.0, np.nan, 1e300],
+            "whole": [3, 2**60, -1, 0],
+            "flag": np.array([1, 0, 1, 1], dtype=np.uint8),
+            "object": pd.Series(["a", None, "b", np.nan], dtype=object),
+            "text": pd.Series(["x", "y", pd.NA, "x"], dtype="string"),
+            "category": pd.Categorical(["u", "v", "u", None]),
+            "code": [7, 8, 7, 9],
+            "truth": [True, False, True, True],
+        }
+    )
+    some = X.columns.get_indexer(["object", "text", "category", "code", "truth"]).tolist()
+    for columns in (range(6), range(8)):  # with and without categories that are not texts
+        part = X.iloc[:, list(columns)]
+        categorical = [c for c in some if c in columns]
+        cells, matrix = Cells.of(part, list(part.columns), categorical, most=9, missing=True)
+        single = [cells.numbers(part.iloc[[row]]) for row in range(len(X))]
+        np.testing.assert_array_equal(np.concatenate(single), matrix)
+        assert (cells._of_pandas_row(part[:1]) is not None) == (len(columns) == 6)
+    unseen = X.iloc[[0], :6].assign(text="z")
+    assert cells.numbers(unseen.assign(code=7, truth=True))[0, 4] == UNSEEN
+    with pytest.raises(l2x.errors.InputError, match="'number' is 'many'"):
+        cells.numbers(X.iloc[[0]].assign(number="many"))

@@ -249,7 +249,8 @@ class Columns(View):
         """Return, by column, how many encoded rows have a new category; see `View.unseen`."""
         if not self.levels_:
             return {}
-        counts = (x[:, [*self.levels_]] == UNSEEN).sum(dim=0).tolist()
+        columns = self.cells_.frequent[0].to(x.device)
+        counts = (x.index_select(1, columns) == UNSEEN).sum(dim=0).tolist()
         return {self.column_names_[c]: count for c, count in zip(self.levels_, counts, strict=True) if count}
 
     def table_layout(self) -> TableLayout:
