@@ -302,6 +302,12 @@ class DenseConvolution(nn.Module):
         values = self.linear(windows)  # (n * length, filters)
         return DenseWindows(values, torch.ones_like(present), empty=self.linear.bias)
 
+    def largest(self, embedding: nn.Module, ids: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Return the maximum over all positions; see `WindowConvolution.largest`."""
+        weights = (ids != PAD).float() if weights is None else weights
+        windows: DenseWindows = self(embedding(ids) * weights[:, :, None], weights > 0)
+        return windows.maximum()
+
 
 class DenseEmbedding(nn.Module):
     """A `WordEmbedding` that also looks up words with weight zero."""
@@ -314,6 +320,11 @@ class DenseEmbedding(nn.Module):
         """Return the vectors of words."""
         vectors: Tensor = self.embedding(ids)
         return vectors
+
+    def mapped(self, layer: nn.Module, ids: Tensor) -> Tensor:
+        """Return layer(self(ids))."""
+        mapped: Tensor = layer(self(ids))
+        return mapped
 
     def average(self, ids: Tensor, weights: Tensor, divisor: float | None = None) -> Tensor:
         """Return the weighted mean of the vectors; see `WordEmbedding.average`."""
@@ -330,6 +341,6 @@ class DenseEncoder(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Return the vectors of sentences; see `SentenceEncoder.forward`."""
         words = ids.flatten(0, 1)  # (n * sentences, words)
-        encoded = torch.relu(self.convolution(self.embedding(words), words != PAD).maximum())
+        encoded = torch.relu(self.convolution.largest(self.embedding, words))
         present = (ids != PAD).any(dim=2, keepdim=True)
         return encoded.reshape(-1, ids.shape[1], encoded.shape[1]) * present

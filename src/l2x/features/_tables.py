@@ -433,8 +433,8 @@ class Cells:
         if not self.levels and isinstance(X, pa.Table) and set(X.schema.types) == {pa.float64()}:
             # The streamed case: whole columns at once are several times faster than cell by cell.
             return np.stack([column.to_numpy() for column in X.columns]).T
-        if isinstance(X, pd.DataFrame) and len(X) == 1 and (row := self._of_pandas_row(X)) is not None:
-            return row
+        if isinstance(X, pd.DataFrame) and len(X) == 1 and (cells := self._of_pandas_row(X)) is not None:
+            return cells
         if isinstance(X, pa.Table):
             X = self._with_missing_numbers(X)
         frame = nw.from_native(X, eager_only=True)

@@ -72,6 +72,39 @@ def test_windows_with_a_word_are_those_of_the_whole_convolution(length: int, sha
     assert torch.allclose(windows.maximum(), expected, atol=1e-5)
 
 
+@settings(max_examples=30, deadline=None)
+@given(length=st.integers(1, 8), share=st.floats(0, 1), seed=st.integers(0, 99), weighted=st.booleans())
+def test_the_largest_window_and_its_gradient_are_those_of_all_windows(
+    length: int, share: float, seed: int, *, weighted: bool
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    embedding, convolution = WordEmbedding(VOCABULARY, 4, gain=2).double(), WindowConvolution(4, 5).double()
+    ids = torch.randint(VOCABULARY, (3, length), generator=generator)  # with padding, also in between
+    mask = (torch.rand(3, length, generator=generator) < share).double()
+    mask = mask * torch.rand(3, length, generator=generator).double() if weighted else mask
+    mask = mask * (ids != PAD)
+    upstream = torch.randn(3, 5, generator=generator).double()
+    found = []
+    for largest in (
+        convolution.largest(embedding, ids, mask),
+        convolution(embedding(ids) * mask[:, :, None], mask > 0).maximum(),
+    ):
+        parameters = [embedding.vectors.weight, *convolution.parameters()]
+        gradients = torch.autograd.grad((largest * upstream).sum(), parameters)
+        found.append([largest, *gradients])
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other)
+
+
+def test_a_layer_of_words_is_computed_for_each_distinct_word() -> None:
+    embedding, layer, seen = WordEmbedding(VOCABULARY, 4), torch.nn.Linear(4, 2), []
+    layer.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
+    ids = torch.tensor([[3, 5, 3], [5, 3, 0]])
+    mapped = embedding.mapped(layer, ids)
+    assert seen == [3]
+    assert torch.allclose(mapped, layer(embedding(ids)))
+
+
 def test_the_mean_of_nothing_is_zero() -> None:
     vectors, weights = torch.rand(2, 3, 4), torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     mean = weighted_mean(vectors * weights[:, :, None], weights)

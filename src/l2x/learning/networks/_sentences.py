@@ -61,7 +61,7 @@ class SentenceEncoder(nn.Module):
         present = (ids != PAD).any(dim=2)
         words = ids[present]  # (m, words), without padding
         vectors = torch.zeros(*present.shape, self.filters, device=ids.device)
-        encoded = torch.relu(self.convolution(self.embedding(words), words != PAD).maximum())
+        encoded = torch.relu(self.convolution.largest(self.embedding, words))
         return vectors.masked_scatter(present[:, :, None], encoded)
 
 
