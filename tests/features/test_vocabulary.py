@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from sklearn.base import clone
@@ -19,6 +19,7 @@ from l2x.features._vocabulary import (
     PAD,
     SPECIAL,
     UNKNOWN,
+    WordReader,
     checked_vocabulary,
     learn_vocabulary,
     vectors_of,
@@ -30,6 +31,18 @@ from l2x.learning.networks import networks_of
 from l2x.learning.networks._words import WordEmbedding
 
 CATS = ["The cat, the dog.", "Don't! The cat's 2nd film"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(st.sampled_from("aZ_9 '’\"-.\n\t\x00\x1fé人"), max_size=20), lowercase=st.booleans())
+def test_texts_are_read_as_by_the_tokenizer(text: str, lowercase: bool) -> None:
+    """The two ways agree on what a word is, on its id and on its position."""
+    words = [*SPECIAL, "a", "Z", "az", "a'a", "z_9", "aé", "9"]
+    expected = word_tokenizer(words, lowercase=lowercase).encode_batch([text, "Z a", text])
+    found = WordReader(words, lowercase=lowercase).encode_batch([text, "Z a", text])
+    assert [read.ids.tolist() for read in found] == [list(read.ids) for read in expected]
+    offsets = [[list(pair) for pair in read.offsets] for read in expected]
+    assert [read.offsets.tolist() for read in found] == offsets
 
 
 def test_frequent_words_come_first_behind_the_special_ones() -> None:

@@ -26,11 +26,11 @@ from l2x.features._vocabulary import (
     SPECIAL,
     UNKNOWN,
     Vectors,
+    WordReader,
     checked_vocabulary,
     learn_vocabulary,
     vectors_of,
     without_tags,
-    word_tokenizer,
 )
 
 Reads = Literal["text", "ids"]
@@ -139,7 +139,7 @@ class TextView(View):
         self.width_ = width if vectors is None else vectors.shape[1]
         self._vectors = vectors
         self._tokenizer: Any = (
-            word_tokenizer(vocabulary, lowercase=self.lowercase)
+            WordReader(vocabulary, lowercase=self.lowercase)
             if self._segmenter is None
             else VocabularyReader(self._segmenter, vocabulary, lowercase=self.lowercase)
         )

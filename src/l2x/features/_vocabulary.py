@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,53 @@ def word_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Any:
         tokenizers.Regex(WORD), behavior="removed", invert=True
     )
     return tokenizer
+
+
+@dataclass(frozen=True)
+class Read:
+    """The words of one text: their ids, and their starts and ends in characters."""
+
+    ids: Array  # (words,)
+    offsets: Array  # (words, 2)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+# By byte of an ASCII text: whether it is a letter, a digit or an underscore, and its lower case.
+_IN_WORD = np.array([chr(byte).isalnum() or byte == ord("_") for byte in range(128)])
+_LOWER = np.frombuffer(bytes(range(128)).lower(), dtype=np.uint8)
+_APOSTROPHE, _BLANK = ord("'"), np.uint8(ord(" "))
+
+
+class WordReader:
+    """Read texts like `word_tokenizer`, ASCII texts twice as fast: by array operations on their bytes."""
+
+    def __init__(self, vocabulary: list[str], *, lowercase: bool) -> None:
+        self._tokenizer = word_tokenizer(vocabulary, lowercase=lowercase)
+        self._lowercase = lowercase
+        self._ids = {word.encode(): i for i, word in enumerate(vocabulary) if word.isascii()}
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Read]:
+        """Return the words of each text."""
+        others = iter(self._tokenizer.encode_batch([text for text in texts if not text.isascii()]))
+        return [self._of_ascii(text) if text.isascii() else _as_read(next(others)) for text in texts]
+
+    def _of_ascii(self, text: str) -> Read:
+        letters = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+        inside = np.zeros(len(letters) + 2, dtype=bool)  # with an end on both sides
+        inside[1:-1] = _IN_WORD[letters]
+        apostrophes = np.flatnonzero(letters == _APOSTROPHE) + 1
+        inside[apostrophes[inside[apostrophes - 1] & inside[apostrophes + 1]]] = True
+        offsets = np.flatnonzero(inside[1:] != inside[:-1]).reshape(-1, 2)
+        words = np.where(inside[1:-1], _LOWER[letters] if self._lowercase else letters, _BLANK)
+        number = self._ids.get
+        ids = [number(word, UNKNOWN) for word in words.tobytes().split()]
+        return Read(np.array(ids, dtype=np.int64), offsets)
+
+
+def _as_read(words: Any) -> Read:
+    return Read(np.array(words.ids, dtype=np.int64), np.array(words.offsets, dtype=np.int64).reshape(-1, 2))
 
 
 def without_tags(text: str) -> str:
