@@ -18,6 +18,7 @@ BENCHMARKS = {
     "fit": ("Time to fit, and what the default plan loses", "python benchmarks/fit.py --write"),
     "explain": ("Time to explain rows, compared with a forward pass", "python benchmarks/explain.py --write"),
     "onnx": ("Time to explain with ONNX", "python benchmarks/export.py"),
+    "soak": ("Half an hour of watching", "python benchmarks/soak.py"),
     "serve": ("Time to explain over HTTP", "python benchmarks/serve.py"),
 }
 # Experiments that share a module.
