@@ -110,9 +110,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         predictions: it queries the model, or takes `explain(X, predictions=...)`.
     queries : int, datetime.timedelta or None
         Maximum number of masked rows that the model is queried for, beyond labelling; with 0, "both" uses the
-        surrogate alone. None means 1,048,576 rows of a table, 524,288 images or 65,536 texts; at most 16,384
-        for an `Endpoint`, and 0 if `fit(X, predictions=...)` is used. A `timedelta` limits the time of these
-        queries, estimated from the time of labelling; such a fit is not reproducible.
+        surrogate alone. None means 1,048,576 rows of a table, 524,288 images of up to 1,024 pixels, or 65,536
+        larger images or texts; at most 16,384 for an `Endpoint`, and 0 if `fit(X, predictions=...)` is used.
+        A `timedelta` limits the time of these queries, estimated from the time of labelling; such a fit is
+        not reproducible.
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training, and how the gradient is estimated.
     selector, predictor : torch module, or dict
@@ -233,7 +234,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : inputs or path
-            Inputs that the view accepts, or a .parquet or .csv table.
+            Inputs that the view accepts, a .parquet or .csv table, or a folder of images.
         y : ignored
             For compatibility with scikit-learn: the explainer learns from the model's predictions.
         predictions : array, frame or path, optional
@@ -253,7 +254,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         run, objective = settings.run, settings.objective
         X, predictions = _read(X, predictions, rows, settings, black_box)
         view = clone(settings.features).fit(X)
-        queries = settings.limit(black_box, view.d, known=predictions is not None)
+        queries = settings.limit(black_box, view, known=predictions is not None)
         timed = isinstance(queries, timedelta)
         labels = Labels(predictions, None if journal is None else Path(journal), timed)
         data = prepare(black_box, view, X, labels, settings.problem, run=run, validation=validation)
@@ -660,14 +661,14 @@ class _Settings:
     queries: int | timedelta | None
     run: Run
 
-    def limit(self, black_box: BlackBox, d: int, *, known: bool) -> int | timedelta:
+    def limit(self, black_box: BlackBox, view: View, *, known: bool) -> int | timedelta:
         """Return the limit of queries, by default 0 if predictions are `known`; fail if it is too low."""
         queries = self.queries
         if queries is None:
-            most = recipes_of(self.features).queries
+            most = recipes_of(view).default_queries(view)
             queries = default_queries(most, black_box.predict, brought=known)
         if isinstance(self.objective, Model) and not isinstance(queries, timedelta):
-            check_enough(queries, self.run.plan.selector.steps, self.sampler.subsets_of(d))
+            check_enough(queries, self.run.plan.selector.steps, self.sampler.subsets_of(view.d))
         return queries
 
     def queries_per_call(self, limit: int, selector: nn.Module, data: TrainingRows) -> float:
@@ -686,7 +687,7 @@ class _Settings:
 
 def _read(X: Any, predictions: Any, rows: int, settings: _Settings, black_box: BlackBox) -> tuple[Any, Any]:
     """Read inputs and predictions that are given as paths; return others unchanged."""
-    on_disk, seed = isinstance(X, str | Path), settings.run.seed
+    on_disk, seed = isinstance(X, str | Path) and settings.features.kind != "image", settings.run.seed
     if isinstance(predictions, str | Path):
         predictions = read_predictions(predictions, rows=rows if on_disk else None, seed=seed)
     if on_disk:

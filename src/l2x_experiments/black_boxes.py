@@ -151,6 +151,48 @@ def digit_network(data: LabelledData, *, epochs: int = 8) -> Trained:
     )
 
 
+PICTURE_NETWORK = {"filters": [16, 32, 64, 128]}  # for the key
+
+
+class PictureNetwork(nn.Sequential):
+    """A small network for colour images (n, side, side, 3) with values 0 .. 255 -> logits.
+
+    Four convolutions with batch normalisation, each halving the sides at least once; the largest value of
+    every filter, and a dense layer.
+    """
+
+    def __init__(self, classes: int) -> None:
+        layers: list[nn.Module] = [
+            Standardised(), nn.Conv2d(3, 16, 5, stride=2, padding=2), nn.BatchNorm2d(16), nn.ReLU()
+        ]  # fmt: skip
+        for fan_in, fan_out in ((16, 32), (32, 64), (64, 128)):
+            layers += [
+                nn.MaxPool2d(2), nn.Conv2d(fan_in, fan_out, 3, padding=1), nn.BatchNorm2d(fan_out), nn.ReLU()
+            ]  # fmt: skip
+        super().__init__(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(128, classes))
+        channels_last(self)
+
+
+class Standardised(nn.Module):
+    """Bring (n, side, side, 3) with values 0 .. 255 to (n, 3, side, side) with values -2 .. 2."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the standardised images."""
+        return (x.permute(0, 3, 1, 2) - 127.5) / 63.75
+
+
+def picture_network(data: LabelledData, *, epochs: int = 6) -> Trained:
+    """Return the network for these images, from the cache if it is there."""
+    return cached_classifier(
+        "pictures",
+        {"data": fingerprint(data.X, data.y), "network": PICTURE_NETWORK},
+        lambda: PictureNetwork(len(data.classes)),
+        lambda _: (torch.from_numpy(data.X), torch.from_numpy(data.y)),
+        epochs=epochs,
+        rate=3e-3,
+    )
+
+
 Problem = Literal["words", "sentences"]
 Vectors = Callable[[], tuple[Sequence[str], Array]]
 

@@ -1,6 +1,7 @@
 """Data to compare explainers on."""
 
 from l2x.datasets._adult import adult
+from l2x.datasets._composites import Composites, composites
 from l2x.datasets._fetching import LabelledData, data_folder
 from l2x.datasets._mnist import mnist, small_digits
 from l2x.datasets._synthetic import (
@@ -19,12 +20,14 @@ __all__ = [
     "INVASE_SETS",
     "RELEVANT",
     "SETS",
+    "Composites",
     "LabelledData",
     "SetName",
     "SyntheticData",
     "SyntheticModel",
     "Variant",
     "adult",
+    "composites",
     "data_folder",
     "glove",
     "imdb",

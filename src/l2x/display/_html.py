@@ -496,7 +496,7 @@ def _image_caption(row: int, reading: Reading | None) -> list[str]:
 def _image_row(one: Explanation) -> str:
     """Return a single image next to its copy with outlined, numbered patches, and bars of their effects."""
     view, X = with_images(one)
-    height, width = view.image_shape_[-2:]
+    height, width = view.sides
     (reading,) = readings_if_affordable(one)
     selected = escape("; ".join(one.names[0]))
     pictures = (

@@ -61,7 +61,7 @@ def plot_images(
     first = explanation[:shown]
     known = readings_if_affordable(first)
     above = [reading.predicted if reading else "" for reading in known] if labels is None else labels
-    height, width = view.image_shape_[-2:]
+    height, width = view.sides
     with style():
         figure, grid = new_figure(
             # Five images fill the usual width; fewer are not drawn larger.
@@ -84,7 +84,7 @@ def plot_images(
 def _plot_one(one: Explanation) -> Figure:
     """Draw one image with its outlined patches and, next to it, the waterfall of their effects."""
     view, _ = with_images(one)
-    height, width = view.image_shape_[-2:]
+    height, width = view.sides
     reading = readings(with_effects(one))[0] if has_effects(one) else None
     title = reading.title if reading else f"{how_many(one).capitalize()} of {view.d} patches selected"
     with style():
@@ -113,7 +113,7 @@ def draw_patches(axes: Axes, one: Explanation, reading: Reading | None, *, width
     effects: Any = require("matplotlib.patheffects", extra="plots")
     view, X = with_images(one)
     axes.imshow(dimmed(view, X[0], one.mask[0]), interpolation="nearest")
-    font = min(8.5, 0.5 * width * view.size / view.image_shape_[-1])
+    font = min(8.5, 0.5 * width * view.size / view.sides[1])
     for rank, at in enumerate(patch_rectangles(view, one.indices[0][one.selected[0]].tolist())):
         corner = (at["x"] - 0.5, at["y"] - 0.5)  # imshow centres pixels on whole numbers
         against = reading is not None and reading.effects[rank] < 0
@@ -134,7 +134,7 @@ def draw_patches(axes: Axes, one: Explanation, reading: Reading | None, *, width
 
 def plain(view: Patches, image: Array) -> Array:
     """Return the image as colours, (h, w, 3) in 0 .. 1; a grey image has three equal channels."""
-    channels = image.reshape(view.channels, *view.image_shape_[-2:]).astype(np.float64) / view.scale_
+    channels = view.planes(np.asarray(image))[0].astype(np.float64) / view.scale_
     if channels.min() < 0:  # standardised pixels: show their range
         channels = (channels - channels.min()) / max(float(np.ptp(channels)), 1e-12)
     channels = channels.clip(0, 1)
@@ -145,8 +145,8 @@ def plain(view: Patches, image: Array) -> Array:
 def dimmed(view: Patches, image: Array, selected: Array) -> Array:
     """Return the image as colours, (h, w, 3); only the patches in `selected`, (d,), keep theirs."""
     colours = plain(view, image)
-    height, width = view.image_shape_[-2:]
-    kept = view.pixels(selected[None]).reshape(height, width, 1)
+    height, width = view.sides
+    kept = view.plane(selected[None]).reshape(height, width, 1)
     return np.where(kept, colours, FADED * colours + (1 - FADED) * GREY)
 
 
@@ -184,7 +184,7 @@ _LOOK = (
 def outlined_svg(one: Explanation, reading: Reading | None) -> str:
     """Return a single image as an SVG file: dimmed, with outlined and numbered patches."""
     view, X = with_images(one)
-    height, width = view.image_shape_[-2:]
+    height, width = view.sides
     scale = max(1.0, LARGE / max(height, width))
     picture = image_uri(dimmed(view, X[0], one.mask[0]))
     return (
@@ -198,11 +198,11 @@ def outlined_svg(one: Explanation, reading: Reading | None) -> str:
 def image_content(one: Explanation, features: Sequence[int] | None) -> dict[str, Any]:
     """Return a single image with all but these patches grey; None for the whole image."""
     view, X = with_images(one)
-    height, width = view.image_shape_[-2:]
+    height, width = view.sides
     colours = plain(view, X[0])
     if features is not None:
         mask = np.isin(np.arange(view.d), features)[None]
-        colours = np.where(view.pixels(mask).reshape(height, width, 1), colours, GREY)
+        colours = np.where(view.plane(mask).reshape(height, width, 1), colours, GREY)
     return {"kind": "image", "source": image_uri(colours), "width": int(width), "height": int(height)}
 
 
@@ -226,7 +226,7 @@ def legend(shown: int, n: int, known: Sequence[Reading | None]) -> str:
 
 def patch_rectangles(view: Patches, indices: Sequence[int]) -> list[dict[str, int]]:
     """Return the position and size of patches in pixels; patches at the right and lower edge may be cut."""
-    height, width = view.image_shape_[-2:]
+    height, width = view.sides
     corners = [tuple(view.size * part for part in divmod(index, view.grid_[1])) for index in indices]
     return [
         {"x": left, "y": top, "width": min(view.size, width - left), "height": min(view.size, height - top)}

@@ -1,6 +1,7 @@
 """What one feature is: raw inputs to tensors, masks to masked inputs."""
 
 from l2x.features._columns import ColumnGroups, Columns, as_columns, check_table, fitted_view, named_columns
+from l2x.features._image_files import ImageFiles
 from l2x.features._patches import Patches, upsample
 from l2x.features._table_input import LIMIT, WIDE, ByInput, MaskedTable, TableInput
 from l2x.features._tables import UNSEEN, Levels, arrow_cells, is_missing
@@ -27,6 +28,7 @@ __all__ = [
     "ByInput",
     "ColumnGroups",
     "Columns",
+    "ImageFiles",
     "Levels",
     "MaskedTable",
     "Measurement",

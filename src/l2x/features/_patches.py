@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, NoReturn, Self
+from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from l2x._base.arrays import Array, is_whole, tensor_to_array
+from l2x._base.arrays import Array, batches, is_whole, tensor_to_array
 from l2x.errors import ArtifactError, InputError
+from l2x.features._image_files import ImageFiles, Mode
 from l2x.features._view import Measurement, View, as_tensor
 
-Masking = Literal["zero", "mean", "blur"]
+Masking = Literal["zero", "grey", "mean", "colour", "blur"]
 Padding = Literal["zero", "edge"]
+
+# Networks read images of up to this many pixels as they are, and larger ones as one small vector per patch:
+# the patch, reduced to at most FINEST x FINEST pixels, with at most NUMBERS numbers per image.
+MOST_PIXELS, FINEST, NUMBERS = 1024, 8, 40_000
+# Pixels (of all channels) that are read, masked or encoded at a time.
+PIXELS_AT_ONCE = 1 << 23
+# Large images are blurred at a resolution at which a patch has about this many pixels along its side.
+BLURRED = 4
 
 # Noise of `jitter` and of `sample`, as a share of the brightest pixel.
 JITTER, SPREAD = 0.02, 0.2
@@ -23,17 +33,20 @@ JITTER, SPREAD = 0.02, 0.2
 class Patches(View):
     """One feature per square patch of an image.
 
-    Images are arrays (n, h, w) or (n, channels, h, w), bytes or floats. Networks read them divided by 255
-    (bytes) or by the largest absolute training value (others). Zero stays zero, so that unselected pixels are
-    black, as in section 4.3.
+    Images are arrays (n, h, w), (n, channels, h, w) or (n, h, w, channels) of bytes or floats, a folder, or a
+    list of paths or PIL images; see `ImageFiles`. The model reads them as they are. Our networks read images
+    of up to 1,024 pixels divided by 255 (bytes) or by the largest absolute training value (others); zero
+    stays zero, so that unselected pixels are black, as in section 4.3. For larger images they read one small
+    vector per patch, so that the cost depends on the number of patches, not of pixels.
 
     Parameters
     ----------
     size : int
         Pixels along the side of a patch; size 4 divides an MNIST digit into 7 x 7 patches.
-    masking : "zero", "mean" or "blur"
-        What the black box gets instead of an unselected pixel: zero, the pixel's mean over the training
-        images, or the image blurred by a Gaussian as wide as a patch, which keeps the local brightness.
+    masking : "zero", "grey", "mean", "colour" or "blur"
+        What the black box gets instead of an unselected pixel: zero; half of the brightest value, or zero if
+        values may be negative; the pixel's mean over the training images; the mean colour of the image; or
+        the image blurred by a Gaussian as wide as a patch, which keeps the local brightness.
     padding : None, "zero" or "edge"
         If the size does not divide the image: an error, or the networks read it continued to the right and
         below, with zeros or with its last pixels. The black box always gets images of the original shape.
@@ -57,20 +70,57 @@ class Patches(View):
         X = _images(X)
         if not len(X):
             raise InputError(f"There are no images: shape {X.shape}.")
-        _check_finite(X, first_row=0)
         self._set_shape(tuple(int(length) for length in X.shape[1:]))
-        self.scale_ = 255.0 if X.dtype == np.uint8 else float(np.abs(X).max()) or 1.0
-        self.mean_ = X.mean(axis=0, dtype=np.float64)
+        total, largest, self.lowest_ = np.zeros(self.image_shape_), 0.0, 0.0
+        for rows in batches(len(X), self.rows_at_once):
+            part = np.asarray(X[rows])
+            _check_finite(part, first_row=rows.start)
+            total += part.sum(axis=0, dtype=np.float64)
+            largest = max(largest, float(np.abs(part).max()))
+            self.lowest_ = min(self.lowest_, float(part.min()))
+        self.scale_ = 255.0 if X.dtype == np.uint8 else largest or 1.0
+        self.mean_ = total / len(X)
         return self
 
     @property
     def channels(self) -> int:
         """Return the number of channels: 1 for images (n, h, w)."""
-        return self.image_shape_[0] if len(self.image_shape_) == 3 else 1
+        return 1 if len(self.image_shape_) == 2 else self.image_shape_[-1 if self._channels_last else 0]
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Return the height and width of an image in pixels."""
+        start = 0 if self._channels_last else len(self.image_shape_) - 2
+        return self.image_shape_[start], self.image_shape_[start + 1]
+
+    @property
+    def resolution(self) -> int:
+        """Return the pixels along the side of a patch that networks read; 0 if they read whole images."""
+        if self.sides[0] * self.sides[1] <= MOST_PIXELS:
+            return 0
+        affordable = int((NUMBERS / (self.d * self.channels)) ** 0.5)
+        return max(1, min(self.size, FINEST, affordable))
+
+    @property
+    def encoded_size(self) -> int:
+        """Return the numbers per patch that networks read of large images."""
+        return self.channels * self.resolution**2
+
+    @property
+    def _channels_last(self) -> bool:
+        return len(self.image_shape_) == 3 and self.image_shape_[-1] <= 4 < self.image_shape_[0]
+
+    def planes(self, X: Any) -> Any:
+        """Return images X, an array or a tensor, as (n, channels, h, w)."""
+        if self._channels_last:
+            X = X.reshape(-1, *self.image_shape_)
+            return X.transpose(0, 3, 1, 2) if isinstance(X, np.ndarray) else X.permute(0, 3, 1, 2)
+        return X.reshape(-1, self.channels, *self.sides)
 
     def check(self, X: Any) -> Any:
-        """Return the images as an array of the fitted shape; see `View.check`."""
-        X = _images(X)
+        """Return the images as an array, or `ImageFiles`, of the fitted shape; see `View.check`."""
+        modes: dict[int, Mode] = {1: "L", 4: "RGBA"}
+        X = _images(X, self.sides, modes.get(self.channels, "RGB"))
         if X.shape[1:] != self.image_shape_:
             raise InputError(
                 f"The images have shape {X.shape[1:]}, but the explainer was fitted on {self.image_shape_}."
@@ -78,37 +128,73 @@ class Patches(View):
         return X
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
-        """Return (n, channels, h, w), scaled and padded; see `View.encode`."""
+        """Return what networks read, part by part; see `View.encode` and `encode_pixels`."""
+        if len(X) <= self.rows_at_once:
+            return self._encode(X, first_row)
+        first = self._encode(X[:1], first_row)
+        x = first.new_empty(len(X), *first.shape[1:])
+        for rows in batches(len(X), self.rows_at_once):
+            x[rows] = self._encode(X[rows], first_row + rows.start)
+        return x
+
+    def _encode(self, X: Any, first_row: int) -> Tensor:
+        X = np.asarray(X)
         _check_finite(X, first_row=first_row)
-        return self.encode_pixels(as_tensor(X))
+        x = self.encode_pixels(as_tensor(X))
+        return x.half() if self.resolution else x  # half the memory
 
     def encode_pixels(self, pixels: Tensor) -> Tensor:
-        """Return what `encode` makes of images whose pixels are a tensor of floats."""
-        x = pixels.reshape(-1, self.channels, *self.image_shape_[-2:]) / self.scale_
-        return self._padded(x, "replicate" if self.padding == "edge" else "constant")
+        """Return what `encode` makes of images whose pixels are a tensor of floats.
+
+        Small images are scaled and padded, (n, channels, h, w); larger ones become patches of `resolution` x
+        `resolution` means of pixels, (n, patches, numbers).
+        """
+        x = self._padded(
+            self.planes(pixels) / self.scale_, "replicate" if self.padding == "edge" else "constant"
+        )
+        side = self.resolution
+        if not side:
+            return x
+        rows, columns = self.grid_
+        if self.size % side == 0:
+            x = nn.functional.avg_pool2d(x, self.size // side)
+        else:
+            x = nn.functional.adaptive_avg_pool2d(x, (rows * side, columns * side))
+        x = x.reshape(-1, self.channels, rows, side, columns, side)
+        return x.permute(0, 2, 4, 1, 3, 5).reshape(len(x), self.d, -1)
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return the images with unselected patches black; see `View.mask`."""
-        return x * upsample(mask, self.grid_, self.size)
+        return super().mask(x, mask) if self.resolution else x * upsample(mask, self.grid_, self.size)
 
     def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
-        """Return the images, with unselected patches masked; see `View.for_model`."""
+        """Return the images as an array, with unselected patches masked; see `View.for_model`."""
+        X = np.asarray(X)
         if mask is None:
             return X
         return np.where(self.pixels(mask), X, self._fill(X)).astype(X.dtype, copy=False)
 
     def pixels(self, mask: Array) -> Array:
-        """Return a mask over patches, (n, d), as a mask over pixels, (n, h, w) or (n, 1, h, w)."""
-        height, width = self.image_shape_[-2:]
+        """Return a mask over patches, (n, d), as one over pixels, which fits images of the fitted shape."""
+        plane = self.plane(mask)
+        if len(self.image_shape_) == 2:
+            return plane
+        return plane[..., None] if self._channels_last else plane[:, None]
+
+    def plane(self, mask: Array) -> Array:
+        """Return a mask over patches, (n, d), as a mask over pixels, (n, h, w)."""
+        height, width = self.sides
         plane = mask.reshape(-1, *self.grid_).repeat(self.size, axis=1).repeat(self.size, axis=2)
-        plane = plane[:, :height, :width]
-        return plane if len(self.image_shape_) == 2 else plane[:, None]
+        return plane[:, :height, :width]
 
     def units(self, parts: Tensor) -> Tensor:
         """Return sums over the pixels and channels of each patch, (n, d); see `View.units`."""
-        plane = parts.sum(dim=1) if parts.ndim == 4 else parts  # (n, height, width)
+        if self.resolution and parts.ndim == 3 and parts.shape[1] == self.d:
+            return parts.sum(dim=2)  # of encoded patches
+        # (n, height, width)
+        plane = parts.sum(dim=-1 if self._channels_last else 1) if parts.ndim == 4 else parts
         rows, columns = self.grid_
-        if tuple(plane.shape[1:]) not in (self.image_shape_[-2:], (rows * self.size, columns * self.size)):
+        if tuple(plane.shape[1:]) not in (self.sides, (rows * self.size, columns * self.size)):
             raise InputError(
                 f"Attributions of shape {tuple(parts.shape)} do not fit images of {self.image_shape_}."
             )
@@ -134,15 +220,20 @@ class Patches(View):
         They are the mean, the standard deviation and the mean differences between neighbours in rows and
         columns, in units of the largest training value.
         """
-        pixels = np.asarray(X, dtype=np.float64) / self.scale_
-        inside = tuple(range(1, pixels.ndim))
+        parts = [self._measured(X[rows]) for rows in batches(len(X), self.rows_at_once)]
+        measured = np.concatenate([np.zeros((3, 0)), *parts], axis=1)
+        return [
+            Measurement(name, values)
+            for name, values in zip(("brightness", "contrast", "sharpness"), measured, strict=True)
+        ]
+
+    def _measured(self, X: Any) -> Array:
+        pixels = self.planes(np.asarray(X, dtype=np.float64)) / self.scale_
+        inside = (1, 2, 3)
         sides = [axis for axis in (-1, -2) if pixels.shape[axis] > 1]
         steps = [np.abs(np.diff(pixels, axis=axis)).mean(axis=inside) for axis in sides]
-        return [
-            Measurement("brightness", pixels.mean(axis=inside)),
-            Measurement("contrast", pixels.std(axis=inside)),
-            Measurement("sharpness", sum(steps, np.zeros(len(pixels)))),
-        ]
+        sharpness = sum(steps, np.zeros(len(pixels)))
+        return np.stack([pixels.mean(axis=inside), pixels.std(axis=inside), sharpness])
 
     def table_layout(self) -> NoReturn:
         """Raise an InputError: images are not in tables."""
@@ -150,7 +241,8 @@ class Patches(View):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what `fit` learned; see `View.state`."""
-        return {"image_shape": list(self.image_shape_), "scale": self.scale_}, {"mean": self.mean_}
+        learned = {"image_shape": list(self.image_shape_), "scale": self.scale_, "lowest": self.lowest_}
+        return learned, {"mean": self.mean_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """Set what `state` returned; see `View.restore`."""
@@ -160,11 +252,13 @@ class Patches(View):
             raise ArtifactError(f"The mean image has the shape {arrays['mean'].shape}; expected {shape}.")
         self._set_shape(shape)
         self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
+        self.lowest_ = float(learned.get("lowest", 0.0))  # older files have no negative pixels on record
         return self
 
     def _set_shape(self, shape: tuple[int, ...]) -> None:
         """Set the images' shape, and the patches that follow from it."""
-        height, width = shape[-2:]
+        self.image_shape_ = shape
+        height, width = self.sides
         if self.padding is None and (height % self.size or width % self.size):
             fitting = [s for s in range(1, min(height, width) + 1) if height % s == 0 and width % s == 0]
             raise InputError(
@@ -172,14 +266,17 @@ class Patches(View):
                 f"among {', '.join(map(str, fitting))}, or padding='edge' or 'zero'."
             )
         rows, columns = -(-height // self.size), -(-width // self.size)  # rounded up
-        self.image_shape_, self.grid_ = shape, (rows, columns)
+        self.grid_ = (rows, columns)
         self.names_ = [f"row {r + 1}, column {c + 1}" for r in range(rows) for c in range(columns)]
+        if self.resolution:
+            self.rows_at_once = max(1, PIXELS_AT_ONCE // int(np.prod(shape)))
 
     def _check_options(self) -> None:
         if not is_whole(self.size):
             raise InputError(f"size is {self.size!r}; a patch needs a whole number of pixels, such as 4.")
-        if self.masking not in ("zero", "mean", "blur"):
-            raise InputError(f"masking is {self.masking!r}; choose 'zero', 'mean' or 'blur'.")
+        if self.masking not in get_args(Masking):
+            names = ", ".join(map(repr, get_args(Masking)))
+            raise InputError(f"masking is {self.masking!r}; choose one of {names}.")
         if self.padding not in (None, "zero", "edge"):
             raise InputError(f"padding is {self.padding!r}; choose None, 'zero' or 'edge'.")
 
@@ -193,15 +290,42 @@ class Patches(View):
         if self.masking == "zero":
             return np.zeros(1, dtype=X.dtype)
         fill: Array = self.mean_
-        if self.masking == "blur":
-            from scipy.ndimage import gaussian_filter
-
-            fill = gaussian_filter(X.astype(np.float32), (0.0,) * (X.ndim - 2) + (self.size, self.size))
+        if self.masking == "grey":
+            fill = np.full(1, self.scale_ / 2 if self.lowest_ >= 0 else 0.0)
+        elif self.masking == "colour":
+            sides = tuple(axis for axis in range(1, X.ndim) if X.ndim == 3 or axis != self._channel_axis)
+            fill = X.mean(axis=sides, dtype=np.float64, keepdims=True)
+        elif self.masking == "blur":
+            fill = self._blurred(X)
         return np.rint(fill) if X.dtype.kind in "iub" else fill
 
+    @property
+    def _channel_axis(self) -> int:
+        """Return the axis of the channels of images (n, channels, h, w) or (n, h, w, channels)."""
+        return 3 if self._channels_last else 1
 
-def _images(X: Any) -> Array:
-    """Return X as an array of images."""
+    def _blurred(self, X: Array) -> Array:
+        from scipy.ndimage import gaussian_filter
+
+        planes = self.planes(X.astype(np.float32))
+        coarser = max(1, self.size // BLURRED) if self.resolution else 1
+        if coarser == 1:
+            blurred = gaussian_filter(planes, (0.0, 0.0, self.size, self.size))
+        else:  # a wide Gaussian takes long, and hardly changes if it is computed at a lower resolution
+            small = nn.functional.avg_pool2d(as_tensor(planes), coarser, ceil_mode=True).numpy()
+            small = gaussian_filter(small, (0.0, 0.0, self.size / coarser, self.size / coarser))
+            large = nn.functional.interpolate(torch.from_numpy(small), scale_factor=coarser, mode="bilinear")
+            blurred = large[..., : self.sides[0], : self.sides[1]].numpy()
+        blurred = blurred.transpose(0, 2, 3, 1) if self._channels_last else blurred
+        return np.asarray(blurred).reshape(X.shape)
+
+
+def _images(X: Any, sides: tuple[int, int] | None = None, mode: Mode = "RGB") -> Any:
+    """Return X as an array of images, or as `ImageFiles`, which brings files to a size and mode."""
+    if isinstance(X, ImageFiles):
+        return X
+    if ImageFiles.recognises(X):
+        return ImageFiles(X, sides, mode=mode)
     try:
         array = np.asarray(tensor_to_array(X))
         array = array if array.dtype.kind in "fiub" else array.astype(np.float64)
@@ -210,15 +334,11 @@ def _images(X: Any) -> Array:
     if array.ndim not in (3, 4):
         hint = " For one image pass x[None]." if array.ndim == 2 else ""
         raise InputError(
-            f"Expected images (n, h, w) or (n, channels, h, w), got an array of shape {array.shape}.{hint}"
+            "Expected images (n, h, w), (n, channels, h, w) or (n, h, w, channels), got an array of shape "
+            f"{array.shape}.{hint}"
         )
     if 0 in array.shape[1:]:
         raise InputError(f"The images have no pixels: shape {array.shape}.")
-    if array.ndim == 4 and array.shape[-1] <= 4 < array.shape[1]:
-        raise InputError(
-            f"The images have shape {array.shape[1:]}, but channels must come first: pass "
-            "X.transpose(0, 3, 1, 2), and a model that reads such images."
-        )
     return array
 
 

@@ -97,7 +97,7 @@ class TextView(View):
     """The base of `Words` and `Sentences`, which documents the options."""
 
     kind: ClassVar[Literal["table", "text", "image"]] = "text"
-    rows_at_once: ClassVar[int] = 512
+    rows_at_once = 512
     _in_weights: ClassVar[tuple[str, ...]] = ("vectors",)  # networks start from them and learn further
 
     length: int

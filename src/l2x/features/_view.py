@@ -134,7 +134,7 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     names_: list[str]
     kind: ClassVar[Literal["table", "text", "image"]] = "table"
     unit: ClassVar[str] = "feature"
-    rows_at_once: ClassVar[int] = 8192
+    rows_at_once: int = 8192
     _in_weights: ClassVar[tuple[str, ...]] = ()  # options that are part of the networks' weights
 
     @property

@@ -202,13 +202,18 @@ class ModelSurrogate(BaseSurrogate):
 
     def _query(self, rows: Rows, which: Array, selected: Array) -> Array:
         assert self.black_box is not None
+        view = rows.view
         try:
-            predictions = self.black_box(rows.view.for_model(rows.raw(which), selected, rng=self.rng))
+            parts = [
+                self.black_box(view.for_model(rows.raw(which[part]), selected[part], rng=self.rng))
+                for part in batches(len(which), view.rows_at_once)
+            ]
         except BlackBoxError as error:
             raise BlackBoxError(
                 f"{error} These rows were masked: objective='both' and 'model' query the model for masked "
                 "rows; objective='surrogate', or queries=0, for whole rows only."
             ) from error
+        predictions = np.concatenate(parts)
         if predictions.shape[1] != self.likelihood.outputs:
             raise InputError(
                 f"{self.black_box.name} returns {predictions.shape[1]} numbers per row, but predictions= has "
@@ -300,13 +305,15 @@ def fit_surrogate(
 ) -> None:
     """Fit q(y | x_S, S) on random subsets, which are independent of any selector, and freeze it."""
     # Several masks per held-out row in small tables, so that the loss does not depend on a few draws.
-    held = data.held.repeat(max(1, min(HELD_MASKS, HELD_CELLS // data.view.d) // len(data.held)))
+    copies = max(1, min(HELD_MASKS, HELD_CELLS // data.view.d) // len(data.held))
+    drawn = random_masks(data.held, data.k, run.generator, copies=copies)
+    held_masks = drawn.view(copies, len(data.held), -1)
 
     def masks(rows: Rows, _: Tensor | None = None, progress: float = 1.0) -> Tensor:
         return random_masks(rows, data.k, run.generator, progress)
 
     finished = _fit_to_masks(
-        surrogate, data.train, (held, masks(held)), masks, run, phase=run.plan.value, label=label
+        surrogate, data.train, (data.held, held_masks), masks, run, phase=run.plan.value, label=label
     )
     freeze(surrogate.predictor, finished=finished)
 
@@ -339,7 +346,7 @@ def fit_probe(
     )
     with run.seeded():
         label = "fitting the probes"
-        _fit_to_masks(probe, train, (held, held_masks), selected, run, phase=phase, label=label)
+        _fit_to_masks(probe, train, (held, held_masks[None]), selected, run, phase=phase, label=label)
     return probe
 
 
@@ -356,7 +363,7 @@ def _fit_to_masks(
     """Fit q(y | x_S, S) to the subsets that `masks` returns for a minibatch; return False if interrupted.
 
     `masks` takes the minibatch, its indices and the completed share of training; `held` is held-out rows with
-    their masks.
+    their masks, (m, n, d).
     """
 
     def objective(index: Tensor, progress: float) -> Tensor:
@@ -366,7 +373,7 @@ def _fit_to_masks(
     def validate(predictor: nn.Module) -> Tensor:
         rows, held_masks = held
         with torch.no_grad():
-            return NetworkSurrogate(predictor, surrogate.likelihood).log_value(rows, held_masks[None])[0]
+            return NetworkSurrogate(predictor, surrogate.likelihood).log_value(rows, held_masks).flatten()
 
     return optimise(surrogate.predictor, objective, validate, phase=phase, n=len(train), label=label, run=run)
 
@@ -377,14 +384,16 @@ def _allowed(rows: Rows, masks: Tensor) -> Tensor:
     return masks if selectable is None else masks * selectable
 
 
-def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float = 1.0) -> Tensor:
-    """Draw subsets for fitting a surrogate, (n, d): half of size k, half of sizes uniform on 0 .. d.
+def random_masks(
+    rows: Rows, k: int, generator: torch.Generator, progress: float = 1.0, *, copies: int = 1
+) -> Tensor:
+    """Draw subsets for fitting a surrogate, (copies n, d): half of size k, half of sizes uniform on 0 .. d.
 
     The surrogate is used at size k; the other sizes make it reliable at every k (measured: half and half is
     better than either alone, see docs/notebook.md). If some features are not selectable, sizes go up to the
     number of those that are. With more than FEW features, see `_masks_of_many`.
     """
-    n, d, selectable = len(rows), rows.view.d, rows.view.selectable(rows.x)
+    n, d, selectable = copies * len(rows), rows.view.d, rows.view.selectable(rows.x)
     if selectable is None and d > FEW:
         return _masks_of_many(n, d, k, generator, progress).to(rows.x.device)
     sizes = torch.randint(0, d + 1, (n, 1), generator=generator)
@@ -392,7 +401,7 @@ def random_masks(rows: Rows, k: int, generator: torch.Generator, progress: float
     noise = torch.rand(n, d, generator=generator)
     if selectable is None:
         return (noise.argsort(dim=-1) < torch.where(at_k, k, sizes)).float().to(rows.x.device)
-    selectable = selectable.cpu()
+    selectable = selectable.cpu().repeat(copies, 1)
     sizes = sizes * (selectable.sum(dim=1, keepdim=True) + 1) // (d + 1)
     ranks = (noise + ~selectable).argsort(dim=-1).argsort(dim=-1)
     return (selectable & (ranks < torch.where(at_k, k, sizes))).float().to(rows.x.device)

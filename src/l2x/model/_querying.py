@@ -22,7 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import cloudpickle
 import numpy as np
@@ -52,7 +52,7 @@ LONG = 10.0
 class ModelInputs(Protocol):
     """The part of a view that querying needs: `View.take` and `View.for_model`."""
 
-    rows_at_once: ClassVar[int]
+    rows_at_once: int
 
     def take(self, X: Any, rows: Any) -> Any:
         """Return rows of checked inputs."""

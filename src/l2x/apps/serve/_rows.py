@@ -207,7 +207,7 @@ class ImageRows(ArrayRows[Patches]):
 
     def _from_png(self, text: str) -> Array:
         pillow = require("PIL.Image", extra="serve")
-        height, width = self.shape[-2:]
+        height, width = self.view.sides
         expected = f"a PNG file of {width} x {height} pixels in base64"
         try:
             content = base64.b64decode(text.removeprefix("data:image/png;base64,"), validate=True)
@@ -218,12 +218,14 @@ class ImageRows(ArrayRows[Patches]):
                 pixels = np.asarray(image.convert(MODES.get(self.view.channels, "L")), dtype=np.float32)
         except (binascii.Error, ValueError, OSError, SyntaxError, pillow.DecompressionBombError):
             raise RowError(Problem(f"a text of {len(text)} characters", expected)) from None
-        channels = pixels.reshape(height, width, -1).transpose(2, 0, 1)
-        if len(channels) != self.view.channels:
+        pixels = pixels.reshape(height, width, -1)
+        if pixels.shape[2] != self.view.channels:
             raise RowError(
                 Problem("a PNG file", f"lists: a PNG file cannot have {self.view.channels} channels")
             )
-        return (channels * np.float32(self.view.scale_ / 255)).reshape(self.shape)
+        if pixels.shape != self.shape:  # channels come first, or there is only one
+            pixels = pixels.transpose(2, 0, 1)
+        return (pixels * np.float32(self.view.scale_ / 255)).reshape(self.shape)
 
     def feature(self, inputs: Any, cells: Sequence[Any], row: int, index: int) -> dict[str, Any]:
         """Return the name and rectangle of a patch; see `RowFormat.feature`."""

@@ -21,6 +21,7 @@ from l2x.learning.networks._recipes import (
     plan_in_small_batches,
     register,
 )
+from l2x.learning.networks._tokens import token_networks
 from l2x.learning.samplers import PlackettLuce
 
 # Measured on MNIST (l2x_experiments/mnist.py): many patches are almost equally good, and eight subsets per
@@ -183,8 +184,15 @@ def channels_last(network: nn.Module) -> None:
 
 
 def _networks(view: Patches, outputs: int) -> Networks:
+    """Return convolutions over all pixels of a small image, else networks that read a vector per patch."""
+    if view.resolution:
+        return token_networks(view.encoded_size, view.grid_, outputs)
     shape = (view.channels, view.size, view.grid_)
     return Networks(partial(PatchSelector, *shape), partial(PatchPredictor, *shape, outputs))
 
 
-register(Patches, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 19))
+def _queries(view: Patches) -> int:
+    return 1 << 16 if view.resolution else 1 << 19
+
+
+register(Patches, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=_queries))

@@ -75,16 +75,20 @@ class Recipes:
         deviation from the text.
     published : Recipe
         L2X as published.
-    queries : int
-        Default limit of masked rows that the model is queried for. It is a number, not a time, so that the
-        result does not depend on how busy the machine is.
+    queries : int, or callable
+        Default limit of masked rows that the model is queried for; a function returns it for a fitted view.
+        It is a number, not a time, so that the result does not depend on how busy the machine is.
     """
 
     networks: Callable[[Any, int], Networks]
     ours: Recipe = field(default_factory=Recipe)
     released: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper()))
     published: Recipe = field(default_factory=lambda: Recipe(TrainingPlan.paper(as_published=True)))
-    queries: int = 1 << 20
+    queries: int | Callable[[Any], int] = 1 << 20
+
+    def default_queries(self, view: View) -> int:
+        """Return the default limit of masked rows for a fitted view."""
+        return self.queries(view) if callable(self.queries) else self.queries
 
 
 _REGISTERED: dict[type[View], Recipes] = {}

@@ -1,0 +1,201 @@
+"""Networks for large images: one small vector per patch, so that the cost does not depend on the pixels.
+
+    patches (n, d, numbers) ── embedded, mixed with neighbours and the mean of all ──► scores (n, d)
+                            └─ embedded, alone and with selected neighbours ──► weighted means over S ──► q
+
+The surrogate is a function of the selected patches alone, and sums over them: what it computes per patch is
+shared by all masks of an image, so that eight masks cost little more than one.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from l2x.errors import InputError
+from l2x.learning.networks._recipes import Networks, ReadsSelected, in_chunks
+
+# Attention weights are exp(score), with scores between these limits.
+MOST_ATTENTION = 8.0
+
+
+class TokenSelector(nn.Module):
+    """w_θ: (n, d, numbers) -> (n, d) importance scores.
+
+    Parameters
+    ----------
+    numbers : int
+        Numbers per patch.
+    grid : tuple of two ints
+        Rows and columns of patches.
+    width : int
+        Units per patch.
+    blocks : int
+        Layers that mix each patch with its eight neighbours.
+    prediction_size : int
+        How many numbers of the model's prediction are read; they weight the units.
+    """
+
+    def __init__(
+        self,
+        numbers: int,
+        grid: tuple[int, int],
+        *,
+        width: int = 64,
+        blocks: int = 2,
+        prediction_size: int = 0,
+    ) -> None:
+        super().__init__()
+        self.grid = grid
+        self.embedding = nn.Linear(numbers, width)
+        self.position = nn.Parameter(torch.zeros(math.prod(grid), width))
+        self.mean = nn.Linear(width, width)
+        self.blocks = nn.ModuleList(Neighbours(width) for _ in range(blocks))
+        self.prediction = nn.Linear(prediction_size, width) if prediction_size else None
+        if self.prediction is not None:
+            nn.init.zeros_(self.prediction.weight)
+            nn.init.ones_(self.prediction.bias)
+        self.head = nn.Linear(width, 1)
+        nn.init.zeros_(self.head.weight)  # at first, all subsets are equally likely
+        nn.init.zeros_(self.head.bias)
+
+    @in_chunks
+    def forward(self, x: Tensor, *prediction: Tensor) -> Tensor:
+        """Return the scores, (n, d)."""
+        tokens = torch.relu(self.embedding(x.float()) + self.position)
+        tokens = tokens + self.mean(tokens.mean(dim=1, keepdim=True))
+        for block in self.blocks:
+            tokens = block(tokens, self.grid)
+        if self.prediction is not None:
+            tokens = tokens * self.prediction(*prediction)[:, None]
+        scores: Tensor = self.head(tokens).squeeze(-1)
+        return scores
+
+
+class Neighbours(nn.Module):
+    """x -> x plus a layer of each patch and its eight neighbours: a depthwise and a pointwise convolution."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.around = nn.Conv2d(width, width, 3, padding=1, groups=width)
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor, grid: tuple[int, int]) -> Tensor:
+        """Return tokens, (n, d, width)."""
+        n, d, width = tokens.shape
+        plane = tokens.reshape(n, *grid, width).permute(0, 3, 1, 2)
+        around = self.around(plane).permute(0, 2, 3, 1).reshape(n, d, width)
+        return tokens + torch.relu(self.layer(around))
+
+
+class TokenPredictor(ReadsSelected):
+    """g_α: weighted means over the selected patches, and over pairs of selected neighbours -> (n, outputs).
+
+    Without `sees_mask`, unselected patches are zero vectors and take part in the means.
+
+    Parameters
+    ----------
+    numbers, grid, outputs : int, tuple of two ints, int
+    width : int
+        Units per patch.
+    heads : int
+        Weighted means, each with its own weights and `width / heads` units.
+    hidden : int
+        Units of the hidden layer that reads the means.
+    sees_mask : bool
+    """
+
+    def __init__(
+        self,
+        numbers: int,
+        grid: tuple[int, int],
+        outputs: int,
+        *,
+        width: int = 64,
+        heads: int = 8,
+        hidden: int = 128,
+        sees_mask: bool = True,
+    ) -> None:
+        super().__init__()
+        self.grid, self.reads_rows = grid, sees_mask
+        self.embedding = nn.Linear(numbers, width)
+        self.position = nn.Parameter(torch.zeros(math.prod(grid), width))
+        self.parts = nn.Linear(width, 3 * width)  # of a pair: its first, right and lower patch
+        self.alone, self.paired = Means(width, heads), Means(width, heads)
+        self.head = nn.Sequential(
+            nn.Linear(3 * (width + heads), hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+        )
+
+    def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
+        """Return logits or predicted values, (n, outputs)."""
+        return self.read(masked, mask if self.reads_rows else torch.ones_like(mask))
+
+    def read(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the outputs for masks of each row; see `ReadsSelected.read`."""
+        n, d = len(x), mask.shape[1]
+        masks = mask.reshape(-1, n, d).transpose(0, 1).reshape(n, -1, *self.grid)  # (n, m, rows, columns)
+        return self._outputs(x, masks).transpose(0, 1).reshape(len(mask), -1)
+
+    @in_chunks
+    def _outputs(self, x: Tensor, masks: Tensor) -> Tensor:
+        """Return the outputs for masks (n, m, rows, columns) of each row, (n, m, outputs)."""
+        n = len(x)
+        tokens = torch.relu(self.embedding(x.float()) + self.position).reshape(n, *self.grid, -1)
+        first, right, below = self.parts(tokens).chunk(3, dim=-1)
+        right = torch.relu(first[:, :, :-1] + right[:, :, 1:])
+        below = torch.relu(first[:, :-1] + below[:, 1:])
+        means = [
+            self.alone(tokens, masks),
+            self.paired(right, masks[..., :-1] * masks[..., 1:]),
+            self.paired(below, masks[:, :, :-1] * masks[:, :, 1:]),
+        ]
+        outputs: Tensor = self.head(torch.cat(means, dim=-1))
+        return outputs
+
+
+class Means(nn.Module):
+    """Elements (n, rows, columns, width) and masks (n, m, rows, columns) -> means, (n, m, width + heads).
+
+    Each head has positive weights; its mean over no element is zero. The logarithms of the sums of weights
+    are returned as well.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.both = nn.Linear(width, width + heads)
+
+    def forward(self, elements: Tensor, masks: Tensor) -> Tensor:
+        """Return the means and the logarithms of the sums of weights."""
+        n, m, heads = len(elements), masks.shape[1], self.heads
+        both = self.both(elements.flatten(1, 2))
+        weights = both[..., :heads].clamp(-MOST_ATTENTION, MOST_ATTENTION).exp()
+        values = both[..., heads:].unflatten(-1, (heads, -1)) * weights[..., None]
+        sums = torch.bmm(masks.flatten(2), torch.cat([weights, values.flatten(2)], dim=-1))
+        total = sums[..., :heads]
+        means = sums[..., heads:].reshape(n, m, heads, -1) / (total[..., None] + 1)
+        return torch.cat([means.flatten(2), torch.log1p(total)], dim=-1)
+
+
+def token_networks(numbers: int, grid: tuple[int, int], outputs: int) -> Networks:
+    """Return the builders of both networks for patches of this many numbers."""
+    selector, predictor = (
+        partial(TokenSelector, numbers, grid),
+        partial(TokenPredictor, numbers, grid, outputs),
+    )
+    return Networks(partial(_built, selector), partial(_built, predictor))
+
+
+def _built(build: Any, **options: Any) -> nn.Module:
+    """Return the network; raise an InputError for options of the paper's networks."""
+    if known := sorted(options.keys() & {"filters", "head", "kernel", "normalise"}):
+        raise InputError(
+            f"The networks for images of more than 1,024 pixels have no option {known[0]!r}: they read one "
+            "vector per patch. L2X as published, l2x.Explainer.paper(...), explains smaller images only."
+        )
+    network: nn.Module = build(**options)
+    return network
