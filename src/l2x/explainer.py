@@ -309,13 +309,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.features_, self.selector_ = data.view, selector
         self.surrogate_ = FittedSurrogate(data.view, surrogate, data.black_box)
         self.sizes_ = sizes
-        self.reference_: Reference | None = Reference.of(data, selector)
         self.history_ = run.history
         self.n_features_in_ = data.view.d
         self.classes_: Array | None = None
         if data.black_box.task != "regression":
             known = data.black_box.classes
             self.classes_ = np.arange(data.likelihood.outputs) if known is None else known
+        self.reference_: Reference | None = Reference.of(data, lambda X, given: self._ranked(X, given)[0])
 
     def _check(self, data: TrainingRows, limit: int, *, progress: bool) -> None:
         """Run the self-check; print the queries so far and the result; warn if needed."""
@@ -386,12 +386,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
         known = self._known_predictions(X, predictions)
-        if self._signed:
-            outputs = None if known is None or self.classes_ is None else known.argmax(axis=1)
-            found = signed_values(self.surrogate_, self.selector_, X, outputs)
-            scores, counts = found.ranking, found.unseen
-        else:
-            scores, counts = input_scores(view, self.selector_, X, self._prediction_input(known))
+        scores, counts = self._ranked(X, known)
         explanation = Explanation(
             scores,
             k,
@@ -409,6 +404,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if keep is None:
             return explanation
         return self.known_sizes().shortened(explanation, keep, partial(self._surrogate_inputs, X, scores))
+
+    def _ranked(self, X: Any, known: Array | None) -> tuple[Array, Mapping[str, int]]:
+        """Return the scores (n, d) of checked inputs, and by column the rows with unseen categories."""
+        if not self._signed:
+            return input_scores(self.features_, self.selector_, X, self._prediction_input(known))
+        outputs = None if known is None or self.classes_ is None else known.argmax(axis=1)
+        found = signed_values(self.surrogate_, self.selector_, X, outputs)
+        return found.ranking, found.unseen
 
     @property
     def _signed(self) -> bool:
@@ -559,19 +562,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Its `verify` and `count` return tallies, and `conclude` compares their sum with `fit`.
         """
         self.check_fitted()
-        view, likelihood = self.features_, self.surrogate_.likelihood
-
-        def scores(X: Any, predictions: Array) -> Array:
-            return input_scores(view, self.selector_, X, self._prediction_input(predictions))[0]
-
+        likelihood = self.surrogate_.likelihood
         return Examiner(
-            view,
+            self.features_,
             self.black_box(),
             likelihood,
             self.reference_,
             Expectation.of(self.check_, likelihood, expected),
             lambda X, predictions: self._explain_to_check(X, predictions).mask,
-            scores,
+            lambda X, predictions: self._ranked(X, predictions)[0],
         )
 
     def save(self, path: str | Path) -> Path:

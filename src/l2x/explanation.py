@@ -482,7 +482,7 @@ def by_rank(names: Iterable[Column], scores: Iterable[Column]) -> dict[str, Colu
     return columns | {f"score_{rank}": column for rank, column in enumerate(scores, 1)}
 
 
-def arrow_columns(explanation: Explanation) -> dict[str, pa.Array]:
+def arrow_columns(explanation: Explanation, *, effects: bool = False) -> dict[str, pa.Array]:
     """Return the columns of `Explanation.to_frame` as Arrow arrays, without a Python object for every cell.
 
     Names are dictionary-encoded if all rows have the same features, and strings if each row has its own, such
@@ -500,4 +500,12 @@ def arrow_columns(explanation: Explanation) -> dict[str, pa.Array]:
         names = [pa.DictionaryArray.from_arrays(codes[j], every, mask=masks[j]) for j in range(explanation.k)]
     else:
         names = [pa.array(own[:, j], pa.string(), mask=masks[j]) for j in range(explanation.k)]
-    return by_rank(names, [pa.array(scores[j], mask=masks[j]) for j in range(explanation.k)])
+    columns = by_rank(names, [pa.array(scores[j], mask=masks[j]) for j in range(explanation.k)])
+    if effects:
+        found = explanation.contributions.effects.T.copy()
+        columns |= {f"effect_{j + 1}": pa.array(found[j], mask=masks[j]) for j in range(explanation.k)}
+        columns |= {
+            name: pa.array(column) if isinstance(column, np.ndarray) else pa.array(column).dictionary_encode()
+            for name, column in explanation._row_facts().items()
+        }
+    return columns

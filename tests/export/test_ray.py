@@ -104,15 +104,18 @@ def test_a_cluster_of_two_nodes_gives_the_same_explanations(cluster: Any, folder
 
 
 @pytest.mark.slow
-def test_a_variable_number_of_features(cluster: Any, folder: Path) -> None:
+def test_a_variable_number_of_features_with_effects(cluster: Any, folder: Path) -> None:
     rows = engine.read_parquet(folder / "rows", progress=False)
-    explained = engine.explain(rows, batch_explainer(folder, k=3, keep=0.8))
+    explained = engine.explain(rows, batch_explainer(folder, k=3, keep=0.8, effects=True))
     engine.write(explained, folder / "shortened.parquet")
     X = pd.read_parquet(folder / "rows.parquet")
-    expected = l2x.load(folder / "e.l2x").explain(X[NAMES], k=3, keep=0.8).sizes
-    assert expected is not None
-    features = pd.read_parquet(folder / "shortened.parquet").sort_values("id").filter(like="feature_")
-    assert features.notna().sum(axis=1).tolist() == expected.tolist()
+    expected = l2x.load(folder / "e.l2x").explain(X[NAMES], k=3, keep=0.8)
+    assert expected.sizes is not None
+    found = pd.read_parquet(folder / "shortened.parquet").sort_values("id")
+    assert found.filter(like="feature_").notna().sum(axis=1).tolist() == expected.sizes.tolist()
+    effects = found.filter(like="effect_")
+    assert np.array_equal(effects.isna(), ~expected.selected)
+    np.testing.assert_allclose(effects.fillna(0), expected.effects, atol=1e-6)
 
 
 class KilledOnce:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,12 +38,19 @@ def test_the_lines_of_the_docs(
     assert len(lines.strip().splitlines()) <= 15
     scope: dict[str, object] = {}
     exec(lines.replace('["age", "city"]', repr(NAMES)), scope)
+    rows: Any = scope["rows"]
+    schema = f"{scope['schema']}, {re.search(r'`(effect_1 double.*?)`', docs, re.DOTALL)[1]}"
+    run = BatchExplainer(l2x.load("churn.l2x"), NAMES, copy=["id"], k=2, encoded=False, effects=True)
+    effects = rows.mapInArrow(lambda batches: map(run, batches), schema).toPandas()
     scope["spark"].stop()  # type: ignore[attr-defined]
     found = pd.read_parquet("why.parquet").sort_values("id")
     expected = fitted.explain(frame[NAMES], k=2).to_frame()
     assert found["id"].tolist() == frame["id"].tolist()
     assert found["feature_1"].tolist() == expected["feature_1"].tolist()
     assert np.allclose(found["score_2"], expected["score_2"])
+    total = effects[["base", "effect_1", "effect_2", "rest"]].sum(axis=1)
+    assert np.allclose(total, effects["prediction"])
+    assert set(effects["predicted_by"]) == {"surrogate"}
 
 
 def test_names_as_texts_for_readers_without_dictionaries(fitted: l2x.Explainer) -> None:

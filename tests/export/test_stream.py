@@ -41,6 +41,14 @@ def test_arrow_columns_are_those_of_to_frame(fitted: l2x.Explainer, frame: pd.Da
     pd.testing.assert_frame_equal(texts, explanation.to_frame(), check_dtype=False, check_exact=True)
 
 
+def test_arrow_columns_with_effects_are_those_of_to_frame(fitted: l2x.Explainer, frame: pd.DataFrame) -> None:
+    explanation = fitted.explain(frame, k=3)
+    columns = pa.table(arrow_columns(explanation, effects=True)).to_pandas()
+    expected = explanation.to_frame(effects=True)
+    texts = columns.astype({name: str for name in columns if columns[name].dtype == "category"})
+    pd.testing.assert_frame_equal(texts, expected, check_dtype=False, check_exact=True)
+
+
 def test_a_batch_is_labelled_in_requests_of_the_allowed_size(frame: pd.DataFrame) -> None:
     batch = pa.RecordBatch.from_pandas(frame)
     with serving(Flawed()) as server:
@@ -89,6 +97,35 @@ def test_a_table_of_texts(words_explained: l2x.Explainer, tmp_path: Path, name: 
     assert result["feature_2"].tolist() == whole["feature_2"].tolist()
     with pytest.raises(InputError, match="no column of texts"):
         match_columns(words_explained, table, copy=["text"])
+
+
+@pytest.mark.parametrize("case", ["loaded", "model", "predictions", "class"])
+def test_effects_add_up_to_the_prediction(
+    fitted: l2x.Explainer, frame: pd.DataFrame, tmp_path: Path, case: str
+) -> None:
+    """Without a model they add up to the surrogate's prediction; with it, or with predictions, to these."""
+    p = l2x.as_black_box(fitted.model)(frame[NAMES].to_numpy())
+    frame = frame.assign(p0=p[:, 0], p1=p[:, 1])
+    frame.to_parquet(tmp_path / "in.parquet")
+    explainer = l2x.load(fitted.save(tmp_path / "e.l2x"), model=fitted.model if case == "model" else None)
+    given = ["p0", "p1"] if case in ("predictions", "class") else []
+    chosen = 1 if case == "class" else None
+    explain = BatchExplainer(explainer, NAMES, k=2, predictions=given, effects=True, for_class=chosen)
+    explain_table(explain, Table(tmp_path / "in.parquet"), tmp_path / "out.parquet", batch_rows=250)
+    found = pd.read_parquet(tmp_path / "out.parquet")
+    total = found["base"] + found["effect_1"] + found["effect_2"] + found["rest"]
+    np.testing.assert_allclose(total, found["prediction"], atol=1e-6)
+    expected = {"loaded": None, "class": p[:, 1]}.get(case, p.max(axis=1))
+    assert set(found["predicted_by"]) == {"surrogate" if case == "loaded" else "model"}
+    if expected is None:
+        assert np.abs(found["prediction"] - p.max(axis=1)).max() > 1e-4
+    else:
+        np.testing.assert_allclose(found["prediction"], expected, atol=1e-6)
+
+
+def test_a_class_that_does_not_exist(fitted: l2x.Explainer, frame: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="'blue'; choose one of 0, 1"):
+        BatchExplainer(fitted, NAMES, effects=True, for_class="blue")(pa.RecordBatch.from_pandas(frame))
 
 
 @pytest.mark.parametrize("batch_rows", [1, 77, 600, 10_000])

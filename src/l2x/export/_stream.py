@@ -32,7 +32,8 @@ MAX_WORKERS = 8
 class BatchExplainer:
     """Explain one batch of rows: a function from Arrow batch to Arrow batch.
 
-    The result has the copied columns, feature_1 .. feature_k and score_1 .. score_k.
+    The result has the copied columns, feature_1 .. feature_k and score_1 .. score_k; with `effects` also the
+    columns of `Explanation.to_frame(effects=True)`.
 
     Attributes
     ----------
@@ -45,12 +46,16 @@ class BatchExplainer:
     k : int, optional
         Number of features; by default the explainer's own k.
     predictions : sequence of str
-        Columns that hold the model's predictions, for a prediction-aware explainer. If there are none, its
-        model is queried.
+        Columns that hold the model's predictions, for a prediction-aware explainer or for effects. If there
+        are none, its model is queried; effects without a model add up to the surrogate's predictions.
     keep : float, optional
         Select only as many of the k features as each row needs: see `Explainer.explain`.
     encoded : bool
         Return names of features as Arrow dictionaries; False returns strings, for readers such as Spark.
+    effects : bool
+        Also return signed effects, and what they add up to.
+    for_class : class, optional
+        The class that effects refer to; by default the predicted class of each row.
     """
 
     explainer: Explainer
@@ -60,6 +65,8 @@ class BatchExplainer:
     predictions: Sequence[str] = ()
     keep: float | None = None
     encoded: bool = True
+    effects: bool = False
+    for_class: Any = None
 
     @property
     def layout(self) -> TableLayout:
@@ -68,7 +75,8 @@ class BatchExplainer:
 
     @property
     def _queries_model(self) -> bool:
-        return self.explainer.uses_prediction and not self.predictions
+        needed = self.explainer.uses_prediction or (self.effects and self.explainer.model is not None)
+        return needed and not self.predictions
 
     def batches(
         self, table: Table, batch_rows: int | None = None, *, skip: int = 0
@@ -86,7 +94,7 @@ class BatchExplainer:
     def explained(self, batch: pa.RecordBatch) -> Result:
         """Return the result of a batch and the counts of unseen categories, without a warning."""
         explanation = self.explanation(batch)
-        selected = arrow_columns(explanation)
+        selected = arrow_columns(explanation, effects=self.effects)
         if not self.encoded:
             selected = {
                 name: cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
@@ -104,7 +112,8 @@ class BatchExplainer:
         if self._queries_model and self.layout.form != "text":
             rows = rows.to_pandas(ignore_metadata=True)  # as the model got them in `fit`
         rows = self.layout.inputs(rows)
-        return self.explainer.explain_quietly(rows, k=self.k, predictions=predictions, keep=self.keep)
+        explanation = self.explainer.explain_quietly(rows, k=self.k, predictions=predictions, keep=self.keep)
+        return explanation if self.for_class is None else explanation.for_class(self.for_class)
 
     def description(self, table: Table) -> dict[str, object]:
         """Return what determines the result for a file: equal descriptions give equal results."""
@@ -119,6 +128,8 @@ class BatchExplainer:
             "k": self.k,
             "predictions": list(self.predictions),
             "keep": self.keep,
+            "effects": self.effects,
+            "for_class": None if self.for_class is None else str(self.for_class),
             "model": self.explainer.black_box().name if self._queries_model else None,
         }
 

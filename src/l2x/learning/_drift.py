@@ -6,7 +6,7 @@ Nothing but counts is kept. The population stability index (PSI) of two histogra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -16,7 +16,6 @@ import numpy as np
 from l2x._base.arrays import Array
 from l2x.features import Measurement, View
 from l2x.learning._rows import Gaussian, Likelihood, TrainingRows
-from l2x.learning._selector import input_scores
 
 # What a measurement describes.
 Role = Literal["input", "prediction", "selection"]
@@ -185,21 +184,22 @@ class Reference:
     histograms: tuple[Histogram, ...]
 
     @classmethod
-    def of(cls, data: TrainingRows, selector: Any) -> Self:
-        """Count the inputs, predictions and scores of training rows."""
+    def of(cls, data: TrainingRows, scores: Callable[[Any, Array], Array]) -> Self:
+        """Count the inputs, predictions and scores of training rows.
+
+        `scores` maps inputs and their predictions to what `explain` ranks features by.
+        """
         view, train = data.view, data.train
         order = np.random.default_rng(0).permutation(len(train))[:COUNTED_ROWS]
         raw, scored = train.raw(order), order[:SCORED_ROWS]
         target = train.target.cpu()
         outputs = data.likelihood.from_targets(target[order]).numpy()
         predictions = data.likelihood.predictions(outputs)
-        known = data.likelihood.prediction_input(target[scored]) if data.problem.uses_prediction else None
         few = train.raw(scored)
-        scores, _ = input_scores(view, selector, few, known)
         measured: Measured = {
             "input": view.measurements(raw),
             "prediction": prediction_measurements(predictions, data.likelihood),
-            "selection": selection_measurements(view, few, scores),
+            "selection": selection_measurements(view, few, scores(few, predictions[:SCORED_ROWS])),
         }
         return cls(tuple(Histogram.of(each, role) for role, group in measured.items() for each in group))
 

@@ -203,6 +203,35 @@ def test_first_rows_show_selected_columns_with_their_values(folder: Folder) -> N
     assert f"{first} = {value:.4g}" in lines[1]
 
 
+@pytest.mark.parametrize("target", ["out.csv", "out.parquet"])
+def test_effects_into_a_file(folder: Folder, target: str) -> None:
+    command = ["explain", "tree.l2x", "test.csv", "--copy", "id", "--effects", "-o", target]
+    folder.run(*command)
+    out = pd.read_csv(target) if target == "out.csv" else pd.read_parquet(target)
+    assert list(out.columns)[5:] == [
+        *("effect_1", "effect_2", "base", "rest", "prediction", "alone", "without", "class", "predicted_by")
+    ]
+    total = out[["base", "effect_1", "effect_2", "rest"]].sum(axis=1)
+    np.testing.assert_allclose(total, out["prediction"], atol=1e-6)
+    assert set(out["predicted_by"]) == {"surrogate"}
+    folder.run(*command, "--model", "cli_models:tree", "--class", "1")
+    out = pd.read_csv(target) if target == "out.csv" else pd.read_parquet(target)
+    tree = sys.modules["cli_models"].tree
+    predictions = tree.predict_proba(make_frame(200, seed=1)[list("abcde")])
+    np.testing.assert_allclose(out["prediction"], predictions[:, 1], atol=1e-6)
+    assert set(out["predicted_by"]) == {"model"}
+    assert "--effects" in folder.fails_without_a_trace(
+        "explain", "tree.l2x", "test.csv", "--class", "1", "-o", target
+    )
+
+
+def test_first_rows_with_effects(folder: Folder) -> None:
+    lines = folder.run("explain", "tree.l2x", "test.csv", "--effects", "--head", 2).stdout.splitlines()
+    assert lines[0].split() == ["row", "prediction", "1.", "2."]
+    assert re.search(r"0 +class [01], [<>]?\d+% \(predicted by the surrogate\) +[ab] = .* pp\)", lines[1])
+    assert lines[3].startswith("Scores rank")
+
+
 def test_first_rows_show_no_value_for_a_group(folder: Folder) -> None:
     frame = make_frame(100, seed=0)[list("abcde")]
     view = l2x.ColumnGroups({"[b]group[/b]": list("abcd")})

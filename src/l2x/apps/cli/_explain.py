@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +29,9 @@ from l2x.apps.cli._terminal import highlighted, note_ignored, say, takes_options
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from l2x.display import Reading
     from l2x.explainer import Explainer
+    from l2x.explanation import Explanation
     from l2x.export import BatchExplainer
     from l2x.files import Table
 
@@ -69,14 +72,31 @@ class ExplainOptions:
         str | None,
         Option(
             metavar="COLUMNS",
-            help="For prediction-aware explainers: the columns of DATA that hold the model's predictions, "
-            "one per class in the model's order, such as p0,p1.",
+            help="For prediction-aware explainers and --effects: the columns of DATA that hold the model's "
+            "predictions, one per class in the model's order, such as p0,p1.",
         ),
     ] = None
     model: Annotated[
         str | None,
         Option(
-            metavar="MODEL", help="For prediction-aware explainers: query this model instead, once per row."
+            metavar="MODEL",
+            help="For prediction-aware explainers and --effects: query this model instead, once per row.",
+        ),
+    ] = None
+    effects: Annotated[
+        bool,
+        Option(
+            "--effects",
+            help="Add the signed effect of each feature, and what effects add up to: base + effects + rest = "
+            "prediction. Without --predictions or --model, the prediction is the surrogate's.",
+        ),
+    ] = False
+    for_class: Annotated[
+        str | None,
+        Option(
+            "--class",
+            metavar="NAME",
+            help="The class that --effects refer to; by default the predicted class of each row.",
         ),
     ] = None
     head: Annotated[int, Option(min=1, help="Number of rows to show without -o.")] = 10
@@ -101,8 +121,11 @@ def explain(options: ExplainOptions) -> None:
     """Explain every row of DATA. The model is not called, and files of any size are streamed.
 
     OUT has the copied columns, then feature_1 .. feature_k (most important first; for texts, the words or
-    sentences themselves) and score_1 .. score_k. OUT appears when it is complete. Until then finished rows
-    are stored in OUT.parts, and the same command resumes after an interruption.
+    sentences themselves) and score_1 .. score_k. Scores rank; effects quantify: with --effects, OUT also has
+    effect_1 .. effect_k, base, rest and the prediction from all, only these and all other features.
+
+    OUT appears when it is complete. Until then finished rows are stored in OUT.parts, and the same command
+    resumes after an interruption.
 
     Columns are matched by name, and columns that the explainer does not use are ignored.
 
@@ -135,10 +158,12 @@ def _check_predictions(explainer: Explainer, options: ExplainOptions) -> None:
     from l2x.errors import InputError
 
     columns, model = options.prediction_columns, options.model
-    if not explainer.uses_prediction and (columns or model):
+    if options.for_class is not None and not options.effects:
+        raise InputError("--class is only for --effects.")
+    if not explainer.uses_prediction and not options.effects and (columns or model):
         raise InputError(
-            "--predictions and --model are only for prediction-aware explainers; this explainer reads the "
-            "inputs alone."
+            "--predictions and --model are only for prediction-aware explainers and --effects; this "
+            "explainer reads the inputs alone."
         )
     if explainer.uses_prediction and not (columns or model):
         raise InputError(
@@ -166,7 +191,10 @@ def _batch_explainer(explainer: Explainer, table: Table, options: ExplainOptions
     )
     if not options.quiet:
         note_ignored(ignored, "the explainer")
-    return BatchExplainer(explainer, columns, copy=copy, k=k, predictions=predictions, keep=keep)
+    return BatchExplainer(
+        explainer, columns, copy=copy, k=k, predictions=predictions, keep=keep,
+        effects=options.effects, for_class=options.for_class,
+    )  # fmt: skip
 
 
 def _explain_with_ray(options: ExplainOptions) -> None:
@@ -242,6 +270,7 @@ def show_first(explain: BatchExplainer, table: Table, head: int) -> None:
     from rich.table import Table as Grid
     from rich.text import Text
 
+    from l2x.display import MEANING, readings
     from l2x.errors import InputError
 
     batch = next(explain.batches(table, head), None)
@@ -249,22 +278,31 @@ def show_first(explain: BatchExplainer, table: Table, head: int) -> None:
         raise InputError(f"'{table.path}' has no rows.")
     # A pipe has no width to fit into.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+    explanation = explain.explanation(batch)
+    known = readings(explanation) if explain.effects else [None] * len(explanation)
     if explain.layout.form == "text":
-        titles, shown = explain.columns, _texts(explain, batch, colour=console.is_terminal)
+        titles, shown = explain.columns, _texts(explanation, known, colour=console.is_terminal)
     else:
-        shown = _cells(explain, batch)
+        shown = _cells(explain, batch, explanation, known)
         titles = [f"{rank + 1}." for rank in range(len(shown[0]))]
     grid = Grid(box=None, header_style="bold", pad_edge=False)
-    for title in ["row", *explain.copy, *titles]:
+    for title in ["row", *explain.copy, *["prediction"] * explain.effects, *titles]:
         grid.add_column(title, overflow="fold")
     for i, row in enumerate(batch.to_pylist()):
         copied = [Text(str(row[name])) for name in explain.copy]  # not str: cells may look like markup
-        grid.add_row(str(i), *copied, *shown[i])
+        predicted = (
+            [] if (reading := known[i]) is None else [Text(reading.title.removeprefix("Prediction: "))]
+        )
+        grid.add_row(str(i), *copied, *predicted, *shown[i])
     console.print(grid)
+    if explain.effects:
+        console.print(Text(MEANING, style="dim"))
 
 
-def _cells(explain: BatchExplainer, batch: Any) -> list[list[Text]]:
-    """Return the selected columns of each row with their values; groups of columns have no value."""
+def _cells(
+    explain: BatchExplainer, batch: Any, explanation: Explanation, known: Sequence[Reading | None]
+) -> list[list[Text]]:
+    """Return the selected columns of each row with values and effects; groups of columns have no value."""
     from rich.text import Text
 
     from l2x.display import cell_text, with_value
@@ -272,27 +310,29 @@ def _cells(explain: BatchExplainer, batch: Any) -> list[list[Text]]:
     # The explainer's name of a column -> the table's name.
     column_of = dict(zip(explain.layout.columns or explain.columns, explain.columns, strict=True))
 
-    def cell(name: str | None, row: dict[str, Any]) -> Text:
-        if name is None:  # this row has fewer features
-            return Text("")
-        return Text(with_value(name, cell_text(row[column_of[name]]) if name in column_of else ""))
+    def cell(name: str, row: dict[str, Any], effect: str) -> Text:
+        value = cell_text(row[column_of[name]]) if name in column_of else ""
+        return Text(with_value(name, value) + effect)
 
-    explained = explain(batch).to_pylist()
-    features = [name for name in explained[0] if name.startswith("feature_")]
-    return [
-        [cell(result[feature], row) for feature in features]
-        for row, result in zip(batch.to_pylist(), explained, strict=True)
-    ]
+    rows = []
+    for row, names, reading in zip(batch.to_pylist(), explanation.names, known, strict=True):
+        effects = [""] * len(names) if reading is None else [f" ({text})" for text in reading.amounts]
+        shown = [cell(str(name), row, effect) for name, effect in zip(names, effects, strict=True)]
+        rows.append(shown + [Text("")] * (explanation.k - len(shown)))  # this row has fewer features
+    return rows
 
 
-def _texts(explain: BatchExplainer, batch: Any, *, colour: bool) -> list[list[Text]]:
+def _texts(explanation: Explanation, known: Sequence[Reading | None], *, colour: bool) -> list[list[Text]]:
     """Return each text with its selected words or sentences highlighted."""
     from l2x.display import pieces
 
-    explanation = explain.explanation(batch)
     return [
-        [highlighted(pieces(explanation, i, context=60), explanation.k, colour=colour)]
-        for i in range(len(explanation))
+        [
+            highlighted(
+                pieces(explanation, i, context=60, reading=reading), explanation.k, reading, colour=colour
+            )
+        ]
+        for i, reading in enumerate(known)
     ]
 
 

@@ -20,7 +20,7 @@ from l2x._version import __version__
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from l2x.display import Piece
+    from l2x.display import Piece, Reading
 
 
 # One style per shade, the strongest first; readable on light and dark terminals.
@@ -131,11 +131,16 @@ def note_ignored(columns: Sequence[str], by: str) -> None:
         say("note:", f"ignoring columns that {by} does not use: {some(columns)}", style="bold")
 
 
-def highlighted(pieces: Sequence[Piece], k: int, *, colour: bool = True) -> Text:
-    """Return a text with its selected pieces coloured by rank, or, without colour, in «guillemets»."""
+def highlighted(
+    pieces: Sequence[Piece], k: int, reading: Reading | None = None, *, colour: bool = True
+) -> Text:
+    """Return a text with its selected pieces coloured by rank, or, without colour, in «guillemets».
+
+    With `reading`, the effects of the row follow their pieces.
+    """
     from rich.text import Text
 
-    from l2x.display import shade
+    from l2x.display import amount, shade
 
     line = Text()
     for piece in pieces:
@@ -145,6 +150,8 @@ def highlighted(pieces: Sequence[Piece], k: int, *, colour: bool = True) -> Text
             line.append(piece.text, MARKS[shade(piece.rank, k) - 1])
         else:
             line.append(f"«{piece.text}»")
+        if piece.rank is not None and reading is not None:
+            line.append(f" ({amount(piece.effect, reading.scale)})")
     return line
 
 
