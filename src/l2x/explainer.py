@@ -67,6 +67,7 @@ from l2x.learning import (
     signed_values,
     sizes_of,
     surrogate_inputs,
+    updates_ahead,
 )
 from l2x.model import (
     BlackBox,
@@ -673,14 +674,15 @@ class _Settings:
     def queries_per_call(self, limit: int, selector: nn.Module, data: TrainingRows) -> float:
         """Return how many masked rows one evaluation in training may query; announce slow queries."""
         usable = without_reserve(limit) if self.queries is None else limit
-        calls, subsets = evaluations_of(selector, self.run.plan), self.sampler.subsets_of(data.view.d)
+        plan, subsets = self.run.plan, self.sampler.subsets_of(data.view.d)
+        calls = evaluations_of(selector, plan, ahead=updates_ahead(plan, self.sampler))
         if isinstance(self.objective, Model):
             check_enough(usable, calls, subsets)
         if self.objective.queries_model and not self.sampler.signed:
             rows = len(data.train)
-            wanted = calls * self.run.plan.selector.rows_per_step(rows) * subsets
+            wanted = evaluations_of(selector, plan) * plan.selector.rows_per_step(rows) * subsets
             wanted = min(wanted, rows << min(data.view.d, 40))  # no subset of a row is queried twice
-            announce(min(usable, wanted), data.seconds_per_row, visible=self.run.plan.progress)
+            announce(min(usable, wanted), data.seconds_per_row, visible=plan.progress)
         return usable / calls
 
 

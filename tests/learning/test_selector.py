@@ -122,3 +122,32 @@ def test_only_a_selector_that_declares_it_has_a_text_encoder() -> None:
     fit_text_encoder(encoding, surrogate, data, run)
     assert [line["phase"] for line in run.history] == ["fitting the text encoder"] * len(run.history) != []
     assert not encoding.text_encoder.weight.requires_grad
+
+
+@pytest.mark.parametrize("limit", [None, 4000])
+def test_subsets_for_several_updates_are_queried_together(limit: int | None) -> None:
+    """With fewer calls of the model, the same column is found, and a limit of queries is shared evenly."""
+    X, calls = np.random.default_rng(0).normal(size=(300, 4)), []
+
+    def model(rows: np.ndarray) -> np.ndarray:
+        calls.append(len(rows))
+        return one_column(rows)
+
+    used = {}
+    for ahead in (1, 4):
+        calls.clear()
+        phase = Phase(30, 2e-2, batch_size=50, ahead=ahead)
+        plan = l2x.TrainingPlan(Phase(1, 1e-2), phase, evaluations=2, progress=False)
+        explainer = l2x.Explainer(
+            model,
+            1,
+            objective="model",
+            features=l2x.Columns(masking="resample"),
+            training=plan,
+            queries=limit,
+        ).fit(X)
+        assert (explainer.explain(X).mask.mean(axis=0) > 0.9).sum() == 1
+        assert explainer.queries_ <= (limit or 10**9)
+        used[ahead] = len(calls), explainer.queries_
+    assert used[4][0] <= used[1][0] - 20
+    assert used[4][1] == pytest.approx(used[1][1], rel=0.3)

@@ -258,6 +258,7 @@ VALID_PHASE = {
     "patience": st.none() | whole,
     "choose": st.sampled_from(["best", "latest", "last"]),
     "l2": st.floats(0, 10),
+    "ahead": st.integers(1, 9),
 }
 PHASES = st.builds(Phase, **VALID_PHASE)
 VALID_PLAN = {
@@ -307,6 +308,7 @@ INVALID_PHASE = {
     "patience": NOT_WHOLE.filter(lambda value: value is not None),
     "choose": NOT_NAMES,
     "l2": NOT_NUMBERS,
+    "ahead": NOT_WHOLE,
 }
 INVALID_PLAN = {
     "value": NOT_NUMBERS,

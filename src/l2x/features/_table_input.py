@@ -148,11 +148,10 @@ class TableInput(nn.Module):
         """
         n, columns = x.shape
         slot, is_number = self.slot(x, torch.arange(columns, device=x.device).expand(n, columns))
-        vectors = slots[slot.clamp_(max=len(slots) - 1)]
-        vectors[:, self.numeric] = torch.where(
-            is_number[:, self.numeric, None], numbers, vectors[:, self.numeric]
-        )
-        return vectors
+        vectors = nn.functional.embedding(slot.clamp_(max=len(slots) - 1), slots)
+        if not (is_number := is_number[:, self.numeric]).all():  # missing numbers have slots
+            numbers = torch.where(is_number[..., None], numbers, vectors[:, self.numeric])
+        return vectors.index_copy(1, self.numeric, numbers)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (n, width): numbers, then slots."""

@@ -58,6 +58,7 @@ from l2x.learning._selector import (
     fit_text_encoder,
     input_scores,
     only_selectable,
+    updates_ahead,
 )
 from l2x.learning._self_check import SelfCheck, self_check
 from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, sizes_of, surrogate_inputs
@@ -190,5 +191,6 @@ __all__ = [
     "subsets_of",
     "surrogate_inputs",
     "training_predictions",
+    "updates_ahead",
     "weighted_mean",
 ]

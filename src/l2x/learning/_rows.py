@@ -389,11 +389,12 @@ def prepare(
     X = view.check(X)
     check_known_columns(view, black_box)
     learn, hold = split(len(X), validation, run.plan.validation_rows, np.random.default_rng(run.seed))
+    x = view.encode(X).to(run.device)  # first: texts then have tokens, which models that read ids need, too
     before = black_box.rows
     predictions, seconds_per_row = labels.collect(black_box, view, X, run)
     labelled = black_box.rows - before
     likelihood = likelihood_of(black_box, predictions)
-    x, target = view.encode(X).to(run.device), likelihood.targets(predictions).to(run.device)
+    target = likelihood.targets(predictions).to(run.device)
     rows = Rows(view, X, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
     return TrainingRows(problem, train, held, likelihood, black_box, labelled, seconds_per_row, before)

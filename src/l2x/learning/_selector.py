@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,10 @@ from torch import Tensor, nn
 from l2x._base.arrays import Array, batches
 from l2x.features import View
 from l2x.learning._rows import Gaussian, Likelihood, Rows, TrainingRows
-from l2x.learning._surrogate import BaseSurrogate
+from l2x.learning._surrogate import BaseSurrogate, ModelSurrogate
 from l2x.learning._training import Phase, Run, TrainingPlan, freeze, optimise
 from l2x.learning.networks._recipes import HasTextEncoder
-from l2x.learning.samplers import NEVER, Sampler, efficient
+from l2x.learning.samplers import NEVER, Draws, PlackettLuce, Sampler, efficient
 
 # Held-out rows that evaluate signed scores, each on many subsets.
 SIGNED_HELD = 500
@@ -41,11 +42,29 @@ def fit_selector(
         value = surrogate.log_value(rows, masks)
         return likelihood.evidence(value) if sampler.adds_evidence else value
 
+    drawn: deque[tuple[Draws, Tensor]] = deque()
+
+    @torch.no_grad()
+    def prepare(batches: Sequence[Tensor], progress: float) -> None:
+        """Draw subsets for the next updates, and evaluate them together."""
+        assert isinstance(sampler, PlackettLuce)
+        parts = [data.train[index] for index in batches]
+        scores = [selector_scores(selector, surrogate, rows, data) for rows in parts]
+        draws = [sampler.draws(score, k, run.generator, progress) for score in scores]
+        # Rows of all updates take turns, so that a limit of queries is shared evenly.
+        rows = data.train[torch.stack(list(batches), dim=1).flatten()]
+        masks = torch.stack([draw.masks for draw in draws], dim=2).flatten(1, 2)
+        values = value_of(surrogate, rows, masks).view(len(masks), -1, len(draws)).unbind(dim=2)
+        drawn.extend(zip(draws, values, strict=True))
+
     def objective(index: Tensor, progress: float) -> Tensor:
         rows = data.train[index]
         if sampler.signed:
             rows = for_drawn_output(rows, likelihood, run.generator)
         scores = selector_scores(selector, surrogate, rows, data)
+        if drawn:
+            assert isinstance(sampler, PlackettLuce)
+            return sampler.gain(scores, *drawn.popleft(), progress)
         return sampler.objective(
             scores, k, lambda masks: value_of(surrogate, rows, masks), run.generator, progress
         )
@@ -67,8 +86,22 @@ def fit_selector(
             return sampler.held_out(scores, k, lambda masks: value_of(current, held, masks), generator)
 
     networks.train()
-    label, phase = "training the selector", run.plan.selector
-    return optimise(networks, objective, validate, phase=phase, n=len(data.train), label=label, run=run)
+    queried = any(isinstance(part, ModelSurrogate) for part in surrogate.parts)
+    return optimise(
+        networks,
+        objective,
+        validate,
+        phase=run.plan.selector,
+        n=len(data.train),
+        label="training the selector",
+        run=run,
+        prepare=prepare if queried and updates_ahead(run.plan, sampler) > 1 else None,
+    )
+
+
+def updates_ahead(plan: TrainingPlan, sampler: Sampler) -> int:
+    """Return for how many updates subsets are drawn at once, if a model is queried for them."""
+    return plan.selector.ahead if isinstance(sampler, PlackettLuce) else 1
 
 
 def _learning(surrogate: BaseSurrogate) -> dict[str, nn.Module]:
@@ -117,9 +150,12 @@ def encoder_phase(selector: HasTextEncoder, plan: TrainingPlan) -> Phase:
     return replace(plan.value, steps=round(selector.encoder_steps * plan.value.steps))
 
 
-def evaluations_of(selector: nn.Module, plan: TrainingPlan) -> int:
-    """Count how often training evaluates subsets; the queries are shared evenly among these calls."""
-    calls = plan.selector.steps + plan.evaluations + 1  # one for the sizes
+def evaluations_of(selector: nn.Module, plan: TrainingPlan, *, ahead: int = 1) -> int:
+    """Count how often training evaluates subsets; the queries are shared evenly among these calls.
+
+    `ahead` is the number of the selector's updates that share a call.
+    """
+    calls = math.ceil(plan.selector.steps / ahead) + plan.evaluations + 1  # one for the sizes
     if isinstance(selector, HasTextEncoder):
         calls += encoder_phase(selector, plan).steps + plan.evaluations
     return calls

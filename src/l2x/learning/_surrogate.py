@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from l2x._base.arrays import Array, batches, best
 from l2x.errors import BlackBoxError, InputError
-from l2x.features import View
+from l2x.features import WIDE, View
 from l2x.learning._rows import Likelihood, Rows, TrainingRows, split
 from l2x.learning._training import Phase, Run, freeze, optimise
 from l2x.learning.networks._recipes import ReadsSelected
@@ -31,6 +31,9 @@ CELLS_AT_ONCE = 1 << 20
 # This many times more for a network that looks up the selected cells alone: its look-up table is built per
 # call.
 LOOKED_UP = 8
+# Masked rows of a narrow table at a time: more would not fit into the processor's cache (measured: 24 ms for
+# 8,192 rows of Adult at once, 14 ms in two parts).
+CACHED_ROWS = 4096
 # Rows (inputs x background) per call of the conditional model: about 16 MiB of float64.
 CONDITIONAL_BATCH = 200_000
 # The model teaches the text encoder even if it may be queried for this many times fewer rows than wanted.
@@ -119,7 +122,8 @@ class NetworkSurrogate(BaseSurrogate):
         """Return the predictor's outputs; without gradients in batches, as networks may widen the rows."""
         n, d, outputs = len(rows), mask.shape[1], self.likelihood.outputs
         cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
-        at_once = n if torch.is_grad_enabled() or not n else max(1, cells * n // (len(mask) * d))
+        most = min(cells // d, CACHED_ROWS) if d <= WIDE else cells // d
+        at_once = n if torch.is_grad_enabled() or not n else max(1, most * n // len(mask))
         if n <= at_once:
             return self._outputs(rows, rows.x, mask)
         masks = mask.view(-1, n, d)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import copy
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from numbers import Real
 from typing import Any, Literal
 
@@ -58,6 +60,9 @@ class Phase:
     l2 : float
         Weight of the sum of squares of all matrices and filters in the loss, as in Keras, except parameters
         that a module lists as `without_l2`.
+    ahead : int
+        The number of updates whose subsets `PlackettLuce` draws and evaluates together: a model predicts one
+        large batch faster than several small ones. The subsets are then up to ahead - 1 updates old.
 
     >>> Phase(200, 1e-3, batch_size=64).steps
     200
@@ -73,13 +78,14 @@ class Phase:
     patience: int | None = None
     choose: Literal["best", "latest", "last"] = "best"
     l2: float = 0.0
+    ahead: int = 1
 
     def rows_per_step(self, n: int) -> int:
         """Return the rows of one update, if there are n training rows."""
         return min(self.batch_size, math.ceil(n / self.batches))
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "batches"):
+        for name in ("steps", "batch_size", "batches", "ahead"):
             _check(self, name, is_whole, "a whole number of at least 1")
         _check(self, "learning_rate", lambda rate: _is_within(rate) and rate > 0, "a number above 0")
         _check(self, "optimizer", _one_of("adam", "rmsprop"), "'adam' or 'rmsprop'")
@@ -267,8 +273,11 @@ def optimise(
     n: int,
     label: str,
     run: Run,
+    prepare: Callable[[Sequence[Tensor], float], None] | None = None,
 ) -> bool:
     """Maximise `objective(row indices, completed share of training)` over the weights of `network`.
+
+    `prepare` is called before every `phase.ahead` updates, with the row indices of each of them.
 
     `validate` returns the value of each held-out row, by which `phase.choose` picks the weights. Return False
     if the user pressed Ctrl-C; the network then has the best weights so far. Raise a TrainingError if the
@@ -280,7 +289,7 @@ def optimise(
         _threads(run.plan.threads),
     ):
         try:
-            for step, loss, averaged in _updates(network, objective, phase, n, run):
+            for step, loss, averaged in _updates(network, objective, phase, n, run, prepare):
                 value = best.consider(averaged, validate(averaged))
                 run.history.append({"phase": label, "step": step, "loss": loss, "validation_loss": -value})
                 advance(step, f"loss {-value:.4f} (best {-best.value:.4f})")
@@ -297,13 +306,24 @@ def optimise(
 
 
 def _updates(
-    network: nn.Module, objective: Callable[[Tensor, float], Tensor], phase: Phase, n: int, run: Run
+    network: nn.Module,
+    objective: Callable[[Tensor, float], Tensor],
+    phase: Phase,
+    n: int,
+    run: Run,
+    prepare: Callable[[Sequence[Tensor], float], None] | None,
 ) -> Iterator[tuple[int, float, nn.Module]]:
     """Update the weights; yield step, loss and averaged network when it is to be evaluated."""
     update, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
     rate = _schedule(phase)
     every = max(1, phase.steps // run.plan.evaluations)
-    for step, index in enumerate(_minibatches(n, phase, run.generator), start=1):
+    batches, coming = _minibatches(n, phase, run.generator), deque[Tensor]()
+    for step in range(1, phase.steps + 1):
+        if not coming:
+            coming.extend(islice(batches, phase.ahead))
+            if prepare is not None:
+                prepare(coming, step / phase.steps)
+        index = coming.popleft()
         network.zero_grad(set_to_none=True)
         loss = -objective(index, step / phase.steps)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -207,6 +207,25 @@ class SoftAttention(Relaxed):
 
 
 @dataclass(frozen=True)
+class Draws:
+    """The subsets of one step.
+
+    Attributes
+    ----------
+    masks : (samples, batch, d) tensor
+    rankings : list of (slice, order, chosen), optional
+        By parts of the batch, the rankings that were drawn, and which ranks count; see `log_probability`.
+        None if the subsets do not depend on the scores.
+    others : int
+        The number of first rows whose subsets have another size than k.
+    """
+
+    masks: Tensor
+    rankings: list[tuple[slice, Tensor, Tensor]] | None = None
+    others: int = 0
+
+
+@dataclass(frozen=True)
 class PlackettLuce(Sampler):
     """Exact top-k samples with a leave-one-out score function, the default sampler.
 
@@ -250,12 +269,18 @@ class PlackettLuce(Sampler):
 
         Return the masks and their log probability, (samples, batch).
         """
-        with torch.no_grad():
-            order = self._order(scores, int(sizes.max()) if len(sizes) else 0, generator)
-            ranks = torch.arange(order.shape[-1], device=scores.device)
-            chosen = (ranks < sizes[:, None]).to(scores.dtype).expand_as(order)
-            masks = scores.new_zeros(self.samples, *scores.shape).scatter_(-1, order, chosen)
+        masks, order, chosen = self._draw(scores, sizes, generator)
         return masks, log_probability(scores, order, chosen)
+
+    @torch.no_grad()
+    def _draw(
+        self, scores: Tensor, sizes: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return masks, rankings, and which ranks count."""
+        order = self._order(scores, int(sizes.max()) if len(sizes) else 0, generator)
+        ranks = torch.arange(order.shape[-1], device=scores.device)
+        chosen = (ranks < sizes[:, None]).to(scores.dtype).expand_as(order)
+        return scores.new_zeros(self.samples, *scores.shape).scatter_(-1, order, chosen), order, chosen
 
     def _order(self, scores: Tensor, most: int, generator: torch.Generator) -> Tensor:
         """Draw rankings (samples, batch, ranks), best first; with d > FEW, only the first `most` ranks."""
@@ -269,19 +294,37 @@ class PlackettLuce(Sampler):
         self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator, progress: float = 0.0
     ) -> Tensor:
         """Return the score-function surrogate loss, negated; see `Sampler.objective`."""
+        draws = self.draws(scores.detach(), k, generator, progress)
+        return self.gain(scores, draws, log_value(draws.masks), progress)
+
+    def draws(self, scores: Tensor, k: int, generator: torch.Generator, progress: float) -> Draws:
+        """Draw the subsets of one step; see `Sampler.objective` for the parameters."""
         d = scores.shape[-1]
         if FEW < d <= MANY and self.samples > 1 and progress < BEGINNING:
-            return self._regression(scores, log_value, generator)
+            return Draws(self._pairs(scores, generator))
         sizes, fewer, others = self._sizes(scores, k, generator, progress)
         # With more than FEW features, long rankings are drawn only for the rows that need them.
         parts = [slice(fewer), slice(fewer, others), slice(others, None)] if d > FEW else [slice(None)]
-        drawn = [self.draw(scores[part], sizes[part], generator) for part in parts]
-        masks, log_p = (torch.cat(tensors, dim=1) for tensors in zip(*drawn, strict=True))
-        values = log_value(masks)
+        drawn = [self._draw(scores[part], sizes[part], generator) for part in parts]
+        rankings = [(part, order, chosen) for part, (_, order, chosen) in zip(parts, drawn, strict=True)]
+        return Draws(torch.cat([masks for masks, _, _ in drawn], dim=1), rankings, others)
+
+    def gain(self, scores: Tensor, draws: Draws, values: Tensor, progress: float) -> Tensor:
+        """Return the number to maximise for subsets with these values, (samples, batch).
+
+        The scores may be a few steps newer than those that the subsets were drawn from.
+        """
+        if draws.rankings is None:
+            differences = _differences(values.detach())
+            _standardise(differences)
+            return _fit(scores, draws.masks, differences) + values.mean()
+        log_p = torch.cat(
+            [log_probability(scores[part], order, chosen) for part, order, chosen in draws.rankings], dim=1
+        )
         advantage = _leave_one_out(values.detach())
         # One scale for the rows with size k and one for the others: easy sizes must not dominate.
-        _standardise(advantage[:, others:])
-        _standardise(advantage[:, :others], self.other_weight)
+        _standardise(advantage[:, draws.others :])
+        _standardise(advantage[:, : draws.others], self.other_weight)
         # values.mean() carries the gradient of an objective that still learns (joint training).
         return (advantage * log_p).mean() + values.mean() + _exploration(scores, self.explore, progress)
 
@@ -301,8 +344,8 @@ class PlackettLuce(Sampler):
         sizes[:fewer] = torch.randint(1, max(2, k), (fewer,), generator=generator, device=scores.device)
         return sizes, fewer, others
 
-    def _regression(self, scores: Tensor, log_value: LogValue, generator: torch.Generator) -> Tensor:
-        """Fit scores whose sums predict the standardised values of subsets of any size.
+    def _pairs(self, scores: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw subsets of any size, for scores whose sums are fitted to their standardised values.
 
         Half of the subsets are the complements of the others. Between a subset and its complement,
         interactions of an even number of features cancel, which sums cannot express (paired sampling,
@@ -312,11 +355,7 @@ class PlackettLuce(Sampler):
         share = torch.rand(batch, 1, generator=generator, device=scores.device)
         half = (self.samples + 1) // 2
         drawn = torch.rand(half, batch, d, generator=generator, device=scores.device) < share
-        masks = (torch.cat([drawn, ~drawn])[: self.samples] & (scores > NEVER)).to(scores.dtype)
-        values = log_value(masks)
-        differences = _differences(values.detach())
-        _standardise(differences)
-        return _fit(scores, masks, differences) + values.mean()
+        return (torch.cat([drawn, ~drawn])[: self.samples] & (scores > NEVER)).to(scores.dtype)
 
 
 @dataclass(frozen=True)
