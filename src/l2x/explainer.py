@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from l2x.features import Columns, View, checked_k
 from l2x.files import Table, read_predictions, read_training_rows
 from l2x.learning import (
     COUNTED_ROWS,
+    SEQUENTIAL,
     TOO_FEW,
     BaseSurrogate,
     ConcreteMax,
@@ -44,6 +45,7 @@ from l2x.learning import (
     Run,
     Sampler,
     SelfCheck,
+    SequentialSelector,
     Sizes,
     SurrogateSource,
     Target,
@@ -55,6 +57,7 @@ from l2x.learning import (
     checked_predictions,
     evaluations_of,
     examined,
+    fit_paths,
     fit_selector,
     fit_text_encoder,
     input_scores,
@@ -62,6 +65,7 @@ from l2x.learning import (
     pick_device,
     prepare,
     recipes_of,
+    sampler_of_paths,
     scored,
     self_check,
     signed_values,
@@ -117,8 +121,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         not reproducible.
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training, and how the gradient is estimated.
-    selector, predictor : torch module, or dict
-        Networks, or options of the default networks.
+    selector : "sequential", torch module, or dict
+        "sequential" selects one feature at a time and reads only the features selected so far, so that
+        explanations cannot leak the prediction: see the concept page "Audit mode". Otherwise a network, or
+        options of the default network.
+    predictor : torch module, or dict
+        The surrogate's network, or options of the default network.
     training : TrainingPlan, default the view's own
         How long and how fast to train; the default is `recipes_of(features).ours.plan`.
     seed : int
@@ -176,7 +184,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     uses_prediction: bool = False
     queries: int | timedelta | None = None
     sampler: Sampler | None = None
-    selector: nn.Module | Options | None = None
+    selector: nn.Module | Options | Literal["sequential"] | None = None
     predictor: nn.Module | Options | None = None
     training: TrainingPlan | None = None
     seed: int = 0
@@ -270,7 +278,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             objective.fit(surrogate, data, run)  # section 3.1: q(y | x_S)
             if objective.fixed:
                 fit_text_encoder(selector, surrogate, data, run)
-            finished = fit_selector(selector, surrogate, data, settings.sampler, run)  # equation 5
+            train = fit_paths if isinstance(selector, SequentialSelector) else fit_selector
+            finished = train(selector, surrogate, data, settings.sampler, run)  # equation 5
         sizes = sizes_of(selector, surrogate, data)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are used.", stacklevel=2)
@@ -286,6 +295,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ours = recipes_of(features).ours
         recipe = ours if objective.fixed else Recipe()  # for joint training, as in the paper
         sampler = self.sampler or recipe.sampler or PlackettLuce()
+        if self.selector == SEQUENTIAL:
+            sampler = sampler_of_paths(self.sampler, objective, uses_prediction=self.uses_prediction)
+        elif isinstance(self.selector, str):
+            raise InputError(f"selector is {self.selector!r}; choose 'sequential', a network or its options.")
         check_compatible(objective, sampler)
         target = self.target or recipe.target
         if target not in get_args(Target):
@@ -300,6 +313,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         problem = Problem(self.k, target, self.uses_prediction, sampler.signed)
         queries = checked_queries(self.queries)
         plan = self.training or replace(ours.plan, selector=sampler.phase(ours.plan.selector))
+        if self.selector == SEQUENTIAL:  # subsets cannot be drawn ahead: each step depends on the last
+            plan = replace(plan, selector=replace(plan.selector, ahead=1))
         run = Run.begin(plan, self.seed, pick_device(self.device))
         return _Settings(features, objective, sampler, problem, queries, run)
 
@@ -628,6 +643,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def build_selector(self, view: View, likelihood: Likelihood) -> nn.Module:
         """Return a new selector, w_θ, for a fitted view and a likelihood."""
+        if isinstance(self.selector, str):
+            return SequentialSelector(view, self.k)
         second = self.uses_prediction or self._signed
         options = {"prediction_size": likelihood.outputs} if second else {}
         return _network(self.selector, networks_of(view, likelihood.outputs).selector, **options)

@@ -7,6 +7,7 @@ objectives     which surrogate training maximises
 samplers       how subsets are drawn, and how the gradient is estimated
 _selector      w_θ: how it is trained, and its scores for raw inputs
 networks       the networks of each view, and the recipes that train them
+_sequential    a selector that reads only what it has selected so far, and its training
 _effects       signed contributions of the selected features
 _sizes         how many features each row needs: explain(X, keep=...)
 _agreement     post-hoc accuracy, the removal test, and intervals
@@ -61,6 +62,7 @@ from l2x.learning._selector import (
     updates_ahead,
 )
 from l2x.learning._self_check import SelfCheck, self_check
+from l2x.learning._sequential import SEQUENTIAL, SequentialSelector, fit_paths, sampler_of_paths
 from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, sizes_of, surrogate_inputs
 from l2x.learning._surrogate import (
     BaseSurrogate,
@@ -101,6 +103,7 @@ __all__ = [
     "BITS",
     "COUNTED_ROWS",
     "LEVEL",
+    "SEQUENTIAL",
     "TOO_FEW",
     "BaseSurrogate",
     "Bootstrap",
@@ -135,6 +138,7 @@ __all__ = [
     "Sampler",
     "SelfCheck",
     "SentenceEncoder",
+    "SequentialSelector",
     "Sizes",
     "Status",
     "SurrogateSource",
@@ -158,6 +162,7 @@ __all__ = [
     "evaluations_of",
     "exact_interval",
     "examined",
+    "fit_paths",
     "fit_probe",
     "fit_selector",
     "fit_surrogate",
@@ -181,6 +186,7 @@ __all__ = [
     "register",
     "removal_test",
     "same_class",
+    "sampler_of_paths",
     "samplers",
     "scored",
     "self_check",

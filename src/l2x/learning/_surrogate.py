@@ -93,7 +93,7 @@ class BaseSurrogate(ABC):
         return self.likelihood.log_likelihood(outputs, rows.target.repeat(m, 1)).reshape(m, n)
 
 
-def _reads_rows(predictor: nn.Module) -> TypeGuard[ReadsSelected]:
+def reads_rows(predictor: nn.Module) -> TypeGuard[ReadsSelected]:
     return isinstance(predictor, ReadsSelected) and predictor.reads_rows
 
 
@@ -121,7 +121,7 @@ class NetworkSurrogate(BaseSurrogate):
     def outputs(self, rows: Rows, mask: Tensor) -> Tensor:
         """Return the predictor's outputs; without gradients in batches, as networks may widen the rows."""
         n, d, outputs = len(rows), mask.shape[1], self.likelihood.outputs
-        cells = CELLS_AT_ONCE * (LOOKED_UP if _reads_rows(self.predictor) else 1)
+        cells = CELLS_AT_ONCE * (LOOKED_UP if reads_rows(self.predictor) else 1)
         most = min(cells // d, CACHED_ROWS) if d <= WIDE else cells // d
         at_once = n if torch.is_grad_enabled() or not n else max(1, most * n // len(mask))
         if n <= at_once:
@@ -135,7 +135,7 @@ class NetworkSurrogate(BaseSurrogate):
         return torch.cat(parts, dim=1).view(len(mask), outputs)
 
     def _outputs(self, rows: Rows, x: Tensor, mask: Tensor) -> Tensor:
-        if _reads_rows(self.predictor):
+        if reads_rows(self.predictor):
             return self.predictor.read(x, mask)
         x = x if len(x) == len(mask) else x.repeat(len(mask) // len(x), *[1] * (x.ndim - 1))
         outputs: Tensor = self.predictor(rows.view.mask(x, mask), mask)

@@ -326,7 +326,7 @@ class PlackettLuce(Sampler):
         _standardise(advantage[:, draws.others :])
         _standardise(advantage[:, : draws.others], self.other_weight)
         # values.mean() carries the gradient of an objective that still learns (joint training).
-        return (advantage * log_p).mean() + values.mean() + _exploration(scores, self.explore, progress)
+        return (advantage * log_p).mean() + values.mean() + exploration(scores, self.explore, progress)
 
     def _sizes(
         self, scores: Tensor, k: int, generator: torch.Generator, progress: float
@@ -518,7 +518,7 @@ class ExactSum(Sampler):
         batch, d = scores.shape
         masks = torch.eye(d, device=scores.device)[:, None].expand(d, batch, d)
         expected = (torch.softmax(scores, dim=-1).T * log_value(masks)).sum(dim=0)
-        return expected.mean() + _exploration(scores, self.explore, progress)
+        return expected.mean() + exploration(scores, self.explore, progress)
 
 
 @dataclass(frozen=True)
@@ -586,7 +586,7 @@ def _fit(scores: Tensor, masks: Tensor, differences: Tensor) -> Tensor:
     return -errors.square().mean() / differences.square().mean().clamp_min(1e-6)
 
 
-def _exploration(scores: Tensor, weights: tuple[float, float], progress: float) -> Tensor:
+def exploration(scores: Tensor, weights: tuple[float, float], progress: float) -> Tensor:
     """Return -KL(uniform || softmax(scores)) up to a constant, weighted from the first to the second weight.
 
     Uniform means uniform over the selectable features.
