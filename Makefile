@@ -86,7 +86,7 @@ $(VENV)/.playground: $(VENV)/.pip pyproject.toml
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and the packages for its tests into $(VENV) (takes a few minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test --group lint --group docs
+	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study,mlflow]' --group test --group lint --group docs
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.test

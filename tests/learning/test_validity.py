@@ -162,3 +162,23 @@ def test_tallies_add_up(fitted: l2x.Explainer, new: np.ndarray) -> None:
     assert both.counts.keys() == whole.counts.keys()
     assert all((both.counts[key] == whole.counts[key]).all() for key in whole.counts)
     assert isinstance(examiner.conclude(both).confirmed, Estimate)
+
+
+def test_a_model_that_is_more_certain_about_its_own_rows_is_no_alarm(tiny: l2x.TrainingPlan) -> None:
+    """Explainers are often fitted on the rows that trained the model, about which it is too certain."""
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(600, 5))
+    seen = {row.tobytes() for row in own}
+
+    def model(X: np.ndarray) -> np.ndarray:
+        known = np.array([row.tobytes() in seen for row in np.ascontiguousarray(X)])
+        p = 0.5 + np.sign(X[:, 2]) * np.where(known, 0.49, 0.3 + 0.1 * np.tanh(X[:, 1]))
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = l2x.Explainer(model, k=1, training=tiny).fit(own)
+    validity = explainer.still_valid(rng.normal(size=(400, 5)))
+    certainty = validity.drifts[0]
+    assert certainty.name == "probability of the predicted class"
+    assert certainty.psi > 1
+    assert (validity.status, validity.changed) == ("valid", ())
+    assert f"PSI {certainty.psi:.2f}" in str(validity)

@@ -1,6 +1,6 @@
-"""Take an explainer out of the process: as a file, as an ONNX graph, over a stream of rows, on Ray."""
+"""Take an explainer out of the process: as a file, an ONNX graph, a stream of rows, on Ray, in MLflow."""
 
-from l2x.export import ray
+from l2x.export import mlflow, ray
 from l2x.export._artifact import Artifact, load, read, save
 from l2x.export._onnx import export_onnx, onnx_bytes
 from l2x.export._stream import BatchExplainer, explain_batches, explain_table, match_columns
@@ -13,6 +13,7 @@ __all__ = [
     "export_onnx",
     "load",
     "match_columns",
+    "mlflow",
     "onnx_bytes",
     "ray",
     "read",

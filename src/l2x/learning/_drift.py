@@ -35,6 +35,9 @@ LEAST_SHARE = 1e-3
 ROUNDING = 1e-5
 # From this PSI on, by convention, a distribution has changed.
 CHANGED = 0.2
+# Not evidence of a change: a model is more certain about the rows that it was trained on, and explainers are
+# often fitted on these.
+CERTAINTY: Key = ("prediction", "probability of the predicted class")
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,14 @@ class Drift:
     rows: int
 
     @property
-    def changed(self) -> bool:
-        """Return whether the distribution has changed, and more than by chance."""
+    def differs(self) -> bool:
+        """Return whether the distribution differs from that of the training rows, and more than by chance."""
         return self.psi >= max(CHANGED, self.by_chance)
+
+    @property
+    def changed(self) -> bool:
+        """Return whether the data or the model must have changed: see `CERTAINTY`."""
+        return self.differs and (self.role, self.name) != CERTAINTY
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python objects, for JSON."""
@@ -246,7 +254,7 @@ def prediction_measurements(predictions: Array, likelihood: Likelihood) -> list[
     if not isinstance(likelihood, Gaussian):
         return [
             Measurement("predicted class", predictions.argmax(axis=1).astype(np.float64), is_category=True),
-            Measurement("probability of the predicted class", predictions.max(axis=1)),
+            Measurement(CERTAINTY[1], predictions.max(axis=1)),
         ]
     if predictions.shape[1] == 1:
         return [Measurement("prediction", predictions[:, 0])]

@@ -275,7 +275,7 @@ class Validity:
     @property
     def sentences(self) -> list[str]:
         """Return the result, a sentence for each comparison."""
-        return [self._headline, *self._verified, *self._drifted, *self.notes]
+        return [self._headline, *self._verified, *self._drifted, *self._certainty, *self.notes]
 
     @property
     def _headline(self) -> str:
@@ -309,6 +309,15 @@ class Validity:
             f"{label} that have changed: {some(found)}."
             for role, label in names.items()
             if (found := [f"{d.name} (PSI {d.psi:.2f})" for d in self.changed if d.role == role])
+        ]
+
+    @property
+    def _certainty(self) -> list[str]:
+        differs = [drift for drift in self.drifts if drift.differs and not drift.changed]
+        return [
+            f"The {drift.name} differs from that of the training rows (PSI {drift.psi:.2f}), as it does if "
+            "they also trained the model."
+            for drift in differs
         ]
 
     def __str__(self) -> str:
