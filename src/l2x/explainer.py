@@ -595,15 +595,16 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         return save(self, path)
 
-    def export_onnx(self, path: str | Path, X: Any = None) -> Path:
+    def export_onnx(self, path: str | Path, X: Any = None, *, effects: bool = False) -> Path:
         """Write an ONNX file that explains without l2x and torch.
 
-        The graph maps raw inputs to scores, indices and mask. Before it is written to `path`, it is compared
+        The graph maps raw inputs to scores, indices and mask; with `effects`, for k up to 6, also to signed
+        effects on every class, and what they add up to. Before it is written to `path`, it is compared
         with this explainer on generated rows, or on the rows X.
         """
         from l2x.export import export_onnx
 
-        return export_onnx(self, path, X)
+        return export_onnx(self, path, X, effects=effects)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

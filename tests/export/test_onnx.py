@@ -66,6 +66,56 @@ def test_every_kind_of_explainer_is_exported_and_compared(name: str, tmp_path: P
     assert len(props["l2x.sha256"]) == 64
 
 
+@pytest.mark.parametrize(
+    "name", ["columns", "frame", "groups", "regression", "patches", "words", "sentences"]
+)
+def test_effects_are_those_of_python(name: str, tmp_path: Path) -> None:
+    """For every class, also if a row has fewer than k features; base + effects is the prediction alone."""
+    explainer = l2x.load(GOLDEN / f"{name}-surrogate.l2x")
+    session = session_of(explainer.export_onnx(tmp_path / "e.onnx", effects=True))
+    view, k = explainer.features_, explainer.k
+    X = view.check(view.sample(9, np.random.default_rng(5)))
+    feed, _ = graph_inputs(view).read(X)
+    names = [output.name for output in session.get_outputs()]
+    assert names == ["scores", "indices", "mask", "effects", "base", "prediction", "alone", "without"]
+    found = dict(zip(names, session.run(names, feed | {"k": np.array([k])}), strict=True))
+    explanation = explainer.explain(X)
+    outputs = found["base"].shape[1]
+    assert found["effects"].shape == (9, k, outputs)
+    largest = max(1.0, np.abs(found["prediction"]).max())
+    for output in range(outputs):
+        name = output if explainer.classes_ is None else explainer.classes_[output]
+        expected = explanation.for_class(name).contributions
+        np.testing.assert_allclose(found["effects"][:, :, output], expected.effects, atol=1e-5 * largest)
+        for part in ("base", "prediction", "alone", "without"):
+            wanted = getattr(expected, part)
+            np.testing.assert_allclose(found[part][:, output], wanted, atol=1e-5 * largest)
+    whole = found["base"] + found["effects"].sum(axis=1)
+    np.testing.assert_allclose(whole, found["alone"], atol=1e-6 * largest)
+
+
+def test_effects_that_a_graph_cannot_have(table: np.ndarray, tmp_path: Path) -> None:
+    wide = np.tile(table[:200], 2)
+    many = l2x.Explainer(one_column, k=7, training=BRIEF).fit(wide)
+    with pytest.raises(l2x.errors.InputError, match=r"k = 7, .* of at most 6"):
+        many.export_onnx(tmp_path / "e.onnx", effects=True)
+    without = l2x.Explainer(one_column, k=1, objective="model", training=BRIEF).fit(table)
+    with pytest.raises(l2x.errors.InputError, match="objective='model'"):
+        without.export_onnx(tmp_path / "e.onnx", effects=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_effects_are_not_written(
+    fitted: l2x.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        module, "shapley_values", lambda values, k: l2x.learning.shapley_values(values, k) + 1
+    )
+    with pytest.raises(ArtifactError, match="'effects'"):
+        export_onnx(fitted, tmp_path / "e.onnx", effects=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("pooling", ["both", "window", "average"])
 def test_words_with_each_pooling(pooling: str, tmp_path: Path) -> None:
     def model(texts: list[str]) -> np.ndarray:

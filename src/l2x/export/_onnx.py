@@ -1,6 +1,7 @@
 """Export a fitted explainer as an ONNX graph: raw inputs in; scores, indices and mask out.
 
     raw inputs ── GraphInputs ──► x ── selector ──► scores ── TopK(k) ──► indices, mask
+                                  └──── surrogate, 2^k subsets of the k best ──► effects  (on request)
 
 torch traces inputs and selector, which are in `_onnx_parts`. The look-up of categories and the choice of the
 k best are added as ONNX nodes.
@@ -19,29 +20,39 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from l2x._base.arrays import Array, best
+from l2x._base.arrays import Array, batches, best
 from l2x._base.atomic import write_atomically
 from l2x._version import __version__
 from l2x.errors import ArtifactError, InputError, require
 from l2x.explainer import Explainer
 from l2x.export._artifact import as_bytes
-from l2x.export._onnx_parts import Feed, GraphInputs, Scoring, graph_inputs, tokenizer_json
+from l2x.export._onnx_parts import Explaining, Feed, GraphInputs, Scoring, graph_inputs, tokenizer_json
 from l2x.features import UNSEEN, TextView
-from l2x.learning import only_selectable
+from l2x.learning import CELLS_AT_ONCE, Rows, only_selectable, shapley_values, subset_outputs, subsets_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
 OPSET, ML_OPSET, IR = 18, 3, 9
 OUTPUTS = ("scores", "indices", "mask")
+# With effects; all but the first are (n, outputs).
+EFFECTS = ("effects", "base", "prediction", "alone", "without")
+# The largest k for which a graph has effects: it evaluates 2^k subsets of every row at once.
+MOST_EFFECTS = 6
 # Rows that are compared before a file is written.
 COMPARED = 1000
 # Scores this close are ties: float32 sums in another order differ by as much.
 ROUNDING = 1e-5
+# Effects differ by at most this share of the largest prediction.
+EFFECTS_ROUNDING = 1e-4
 
 
-def export_onnx(explainer: Explainer, path: str | Path, X: Any = None) -> Path:
+def export_onnx(explainer: Explainer, path: str | Path, X: Any = None, *, effects: bool = False) -> Path:
     """Write a fitted explainer as an ONNX file: raw inputs in; scores, indices and mask out.
+
+    With `effects`, the graph also returns `effects` (n, k, outputs), the signed effects of the explainer's k
+    best features on every class or predicted value, and `base`, `prediction`, `alone` and `without` (n,
+    outputs), all from the surrogate.
 
     For texts, the tokenizer is written next to it, as `path` with the suffix .tokenizer.json.
 
@@ -54,6 +65,8 @@ def export_onnx(explainer: Explainer, path: str | Path, X: Any = None) -> Path:
     X : array, data frame or list, optional
         Rows on which graph and explainer are compared before anything is written; by default 1,000 rows from
         `View.sample`.
+    effects : bool
+        Whether the graph returns effects; k may then be at most 6.
 
     Returns
     -------
@@ -63,20 +76,20 @@ def export_onnx(explainer: Explainer, path: str | Path, X: Any = None) -> Path:
     Raises
     ------
     ArtifactError
-        If the graph selects other features than the explainer.
+        If the graph selects other features than the explainer, or returns other effects.
     MissingExtraError
         If onnx or onnxruntime is not installed.
     """
     explainer.check_fitted()
     view, path = explainer.features_, Path(path)
     tokenizer = tokenizer_json(view) if isinstance(view, TextView) else None
-    content = onnx_bytes(explainer, X)
+    content = onnx_bytes(explainer, X, effects=effects)
     if tokenizer is not None:
         write_atomically(path.with_suffix(".tokenizer.json"), tokenizer.encode())
     return write_atomically(path, content)
 
 
-def onnx_bytes(explainer: Explainer, X: Any = None) -> bytes:
+def onnx_bytes(explainer: Explainer, X: Any = None, *, effects: bool = False) -> bytes:
     """Return the content of the ONNX file of a fitted explainer; see `export_onnx`."""
     onnx: Any = require("onnx", extra="onnx")
     explainer.check_fitted()
@@ -85,16 +98,32 @@ def onnx_bytes(explainer: Explainer, X: Any = None) -> bytes:
             f"ONNX export of {type(explainer.sampler).__name__}() is not available: its values also need the "
             "surrogate; use the stream, the service, or another sampler."
         )
+    if effects:
+        check_effects(explainer)
     inputs, rng = graph_inputs(explainer.features_), np.random.default_rng(0)
     feed, x = inputs.sample(COMPARED, rng) if X is None else inputs.read(explainer.features_.check(X))
     if not len(x):
         raise InputError("X has no rows to compare the graph with the explainer on.")
-    model = build_graph(explainer, inputs, feed)
+    model = build_graph(explainer, inputs, feed, effects=effects)
     onnx.helper.set_model_props(model, metadata(explainer, inputs))
     onnx.checker.check_model(model, full_check=True)
     content = bytes(model.SerializeToString())
     compare(explainer, content, feed, x, rng)
     return content
+
+
+def check_effects(explainer: Explainer) -> None:
+    """Raise an InputError if a graph of this explainer cannot return effects."""
+    if explainer.k > MOST_EFFECTS:
+        raise InputError(
+            f"k = {explainer.k}, but a graph with effects evaluates 2^k subsets of every row; export it "
+            f"without effects=True, or fit an explainer with k of at most {MOST_EFFECTS}."
+        )
+    if "predictor" not in explainer.surrogate_.surrogate.networks:
+        raise InputError(
+            "This explainer has no surrogate network, from which effects come: objective='model' queries the "
+            "model instead. Export it without effects=True, or use objective='both'."
+        )
 
 
 def metadata(explainer: Explainer, inputs: GraphInputs) -> dict[str, str]:
@@ -120,13 +149,41 @@ def compare(explainer: Explainer, content: bytes, feed: Feed, x: Tensor, rng: np
         feed = feed | {"predictions": rng.dirichlet(np.ones(likelihood.outputs), size=len(x))}
         prediction_input = [likelihood.prediction_input(likelihood.targets(feed["predictions"]))]
     scores = _scores(explainer, x, prediction_input)
+    names = [each.name for each in session.get_outputs()]
     for k in dict.fromkeys([explainer.k, scores.shape[1]]):
-        _, indices, _ = session.run(list(OUTPUTS), feed | {"k": np.array([k])})
+        found = dict(zip(names, session.run(names, feed | {"k": np.array([k])}), strict=True))
+        indices = found["indices"]
         wrong = np.flatnonzero(~same_selection(scores, indices, k))
         if len(wrong):
             raise ArtifactError(
                 f"The exported graph selects other features than torch in {len(wrong)} of {len(scores)} rows "
                 f"(k = {k}, first row {wrong[0]}); nothing was written."
+            )
+        if k == explainer.k and "effects" in names:
+            compare_effects(explainer, x, found)
+
+
+def compare_effects(explainer: Explainer, x: Tensor, found: dict[str, Array]) -> None:
+    """Raise an ArtifactError unless the effects of a graph are those of the surrogate in torch."""
+    surrogate, indices = explainer.surrogate_.surrogate, found["indices"]
+    subsets, d = subsets_of(explainer.k), found["scores"].shape[1]
+    selectable = found["scores"] > -np.inf
+    selected = np.take_along_axis(selectable, indices, axis=1)
+    values = np.empty((len(subsets) + 1, len(x), surrogate.likelihood.outputs))
+    wanted = np.concatenate([subsets, subsets[-1:]])
+    for part in batches(len(x), max(1, CELLS_AT_ONCE // (len(wanted) * d))):
+        rows = Rows(explainer.features_, None, x[part].to(surrogate.device), target=x[part])
+        outputs = subset_outputs(surrogate, rows, indices[part], selected[part], wanted)
+        values[:, part] = surrogate.likelihood.predictions(outputs)
+    expected = {"base": values[0], "alone": values[-2], "without": values[-1]}
+    by_output = [shapley_values(values[:-1, :, output], explainer.k) for output in range(values.shape[2])]
+    expected["effects"] = np.where(selected[..., None], np.stack(by_output, axis=2), 0.0)
+    for name, numbers in expected.items():
+        error = np.abs(found[name] - numbers).max()
+        if not error <= EFFECTS_ROUNDING * max(1.0, np.abs(values).max()):
+            raise ArtifactError(
+                f"The output '{name}' of the exported graph differs from torch by {error:.2g}; nothing was "
+                "written."
             )
 
 
@@ -150,10 +207,12 @@ def same_selection(scores: Array, indices: Array, k: int) -> Array:
     return np.asarray((same | tie).all(axis=1))
 
 
-def build_graph(explainer: Explainer, inputs: GraphInputs, feed: Feed) -> ModelProto:
+def build_graph(
+    explainer: Explainer, inputs: GraphInputs, feed: Feed, *, effects: bool = False
+) -> ModelProto:
     """Return the whole graph, unchecked and without metadata; it is traced on the first rows of `feed`."""
     onnx: Any = require("onnx", extra="onnx")
-    model = _traced(explainer, inputs, feed)
+    model = _traced(explainer, inputs, feed, effects=effects)
     if inputs.codes:
         _add_category_codes(onnx, model.graph, inputs)
     _add_selection(onnx, model.graph, d=explainer.features_.d)
@@ -162,8 +221,8 @@ def build_graph(explainer: Explainer, inputs: GraphInputs, feed: Feed) -> ModelP
     return graph
 
 
-def _traced(explainer: Explainer, inputs: GraphInputs, feed: Feed) -> ModelProto:
-    """Return encoding and selector as torch exports them."""
+def _traced(explainer: Explainer, inputs: GraphInputs, feed: Feed, *, effects: bool) -> ModelProto:
+    """Return encoding and selector, and on request effects, as torch exports them."""
     onnx: Any = require("onnx", extra="onnx")
     rows = 3  # more than one: a batch of one row would be traced as a constant
     names = list(inputs.names)
@@ -172,6 +231,7 @@ def _traced(explainer: Explainer, inputs: GraphInputs, feed: Feed) -> ModelProto
         names.append("predictions")
         outputs = explainer.surrogate_.likelihood.outputs
         tensors.append(torch.full((rows, outputs), 0.5, dtype=torch.float64))
+    outputs_traced = ["scores", *(EFFECTS if effects else ())]
     content: Any = io.BytesIO()  # torch's annotation allows only paths
     # With gradients enabled, networks that split large batches into chunks process them as one.
     with torch.enable_grad(), warnings.catch_warnings():
@@ -180,13 +240,13 @@ def _traced(explainer: Explainer, inputs: GraphInputs, feed: Feed) -> ModelProto
         warnings.filterwarnings("ignore", "You are using the legacy TorchScript-based", DeprecationWarning)
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.onnx\.")
         torch.onnx.export(
-            Scoring(explainer, inputs).eval(),
+            (Explaining if effects else Scoring)(explainer, inputs).eval(),
             tuple(tensors),
             content,
             dynamo=False,
             input_names=names,
-            output_names=["scores"],
-            dynamic_axes={name: {0: "n"} for name in [*names, "scores"]},
+            output_names=outputs_traced,
+            dynamic_axes={name: {0: "n"} for name in [*names, *outputs_traced]},
             opset_version=OPSET,
         )
     traced: ModelProto = onnx.load_from_string(content.getvalue())
@@ -256,7 +316,9 @@ def _add_selection(onnx: Any, graph: Any, *, d: int) -> None:
     )
     graph.input.append(helper.make_tensor_value_info("k", types.INT64, [1]))
     kinds = {"scores": (types.FLOAT, d), "indices": (types.INT64, "k"), "mask": (types.BOOL, d)}
+    others = list(graph.output)[1:]  # effects
     del graph.output[:]
     graph.output.extend(
         helper.make_tensor_value_info(name, kind, ["n", width]) for name, (kind, width) in kinds.items()
     )
+    graph.output.extend(others)

@@ -27,6 +27,8 @@ from l2x.learning import (
     Windows,
     WordEmbedding,
     only_selectable,
+    shapley_weights,
+    subsets_of,
     weighted_mean,
 )
 
@@ -47,8 +49,12 @@ class Scoring(nn.Module):
             self.mean = torch.tensor(self.likelihood.mean, dtype=torch.float64)
             self.scale = torch.tensor(self.likelihood.scale, dtype=torch.float64)
 
-    def forward(self, *raw: Tensor) -> Tensor:
+    def forward(self, *raw: Tensor) -> tuple[Tensor, ...]:
         """Return the scores; features that cannot be selected have the score -inf."""
+        return self.scored(*raw)[1:]
+
+    def scored(self, *raw: Tensor) -> tuple[Tensor, Tensor]:
+        """Return x, the encoded inputs, and the scores."""
         prediction_input: list[Tensor] = []
         if self.likelihood is not None:
             *rest, predictions = raw
@@ -56,7 +62,52 @@ class Scoring(nn.Module):
                 predictions = (predictions - self.mean) / self.scale
             raw, prediction_input = tuple(rest), [self.likelihood.prediction_input(predictions.float())]
         x = self.inputs(*raw)
-        return only_selectable(self.selector(x, *prediction_input), self.view.selectable(x), never=-torch.inf)
+        scores = self.selector(x, *prediction_input)
+        return x, only_selectable(scores, self.view.selectable(x), never=-torch.inf)
+
+
+class Explaining(Scoring):
+    """The scores, and the effects of the k best features, with everything that effects add up to.
+
+    The surrogate is evaluated for all 2^k subsets at once; see `l2x.learning.effects_of`.
+    """
+
+    def __init__(self, explainer: Explainer, inputs: GraphInputs) -> None:
+        super().__init__(explainer, inputs)
+        self.k = explainer.k
+        self.predictor = densely(explainer.surrogate_.surrogate.networks["predictor"])
+        self.subsets = nn.Buffer(torch.from_numpy(subsets_of(self.k)).float())
+        self.weights = nn.Buffer(torch.from_numpy(shapley_weights(self.k)))
+        units = explainer.surrogate_.likelihood
+        self.regression = isinstance(units, Gaussian)
+        if isinstance(units, Gaussian):
+            self.centre = nn.Buffer(torch.tensor(units.mean, dtype=torch.float64))
+            self.spread = nn.Buffer(torch.tensor(units.scale, dtype=torch.float64))
+
+    def forward(self, *raw: Tensor) -> tuple[Tensor, ...]:
+        """Return scores (n, d), effects (n, k, outputs), base, prediction, alone and without (n, outputs)."""
+        x, scores = self.scored(*raw)
+        best, indices = scores.topk(self.k, dim=1)
+        selected, selectable = best > -torch.inf, (scores > -torch.inf).float()
+        m = 1 << self.k
+        present = self.subsets[:, None] * selected  # (m, n, k)
+        masks = torch.zeros_like(scores).expand(m, -1, -1).scatter(2, indices.expand(m, -1, -1), present)
+        others, everything = selectable * (1 - masks[-1:]), selectable[None]
+        values = self._predictions(x, torch.cat([masks, others, everything]))  # (m + 2, n, outputs)
+        n, outputs = scores.shape[0], values.shape[2]
+        effects = (self.weights @ values[:m].flatten(1)).reshape(self.k, n, outputs).transpose(0, 1)
+        return scores, effects * selected[..., None], values[0], values[-1], values[m - 1], values[m]
+
+    def _predictions(self, x: Tensor, masks: Tensor) -> Tensor:
+        """Return the surrogate's predictions for masks (m, n, d) of x, (m, n, outputs)."""
+        m, d = masks.shape[0], masks.shape[2]
+        flat, inputs = masks.reshape(-1, d), x.repeat(m, *[1] * (x.ndim - 1))
+        found: Tensor = self.predictor(self.view.mask(inputs, flat), flat)
+        if self.regression:
+            found = found.double() * self.spread + self.centre
+        else:
+            found = torch.softmax(found, dim=-1).double()
+        return found.reshape(m, -1, found.shape[1])
 
 
 class GraphInputs(nn.Module):

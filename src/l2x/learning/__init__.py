@@ -36,7 +36,14 @@ from l2x.learning._agreement import (
     scored,
 )
 from l2x.learning._drift import COUNTED_ROWS, Drift, Reference
-from l2x.learning._effects import SurrogateSource, shapley_values, signed_values, subsets_of
+from l2x.learning._effects import (
+    SurrogateSource,
+    shapley_values,
+    shapley_weights,
+    signed_values,
+    subset_outputs,
+    subsets_of,
+)
 from l2x.learning._rows import (
     BITS,
     Categorical,
@@ -65,6 +72,7 @@ from l2x.learning._self_check import SelfCheck, self_check
 from l2x.learning._sequential import SEQUENTIAL, SequentialSelector, fit_paths, sampler_of_paths
 from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, sizes_of, surrogate_inputs
 from l2x.learning._surrogate import (
+    CELLS_AT_ONCE,
     BaseSurrogate,
     Conditional,
     ConditionalModel,
@@ -101,6 +109,7 @@ from l2x.learning.samplers import ConcreteMax, PlackettLuce, Sampler
 
 __all__ = [
     "BITS",
+    "CELLS_AT_ONCE",
     "COUNTED_ROWS",
     "LEVEL",
     "SEQUENTIAL",
@@ -191,9 +200,11 @@ __all__ = [
     "scored",
     "self_check",
     "shapley_values",
+    "shapley_weights",
     "signed_values",
     "sizes_of",
     "split",
+    "subset_outputs",
     "subsets_of",
     "surrogate_inputs",
     "training_predictions",

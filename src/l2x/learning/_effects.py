@@ -29,9 +29,9 @@ from l2x._base.arrays import Array
 from l2x.errors import InputError
 from l2x.explanation import Effects, Explanation, Scale
 from l2x.features import selectable_units
-from l2x.learning._rows import Gaussian, Likelihood
+from l2x.learning._rows import Gaussian, Likelihood, Rows
 from l2x.learning._selector import everything, for_explained_output, signed_scores
-from l2x.learning._surrogate import CELLS_AT_ONCE, FittedSurrogate
+from l2x.learning._surrogate import CELLS_AT_ONCE, BaseSurrogate, FittedSurrogate
 from l2x.model import Endpoint, query
 
 # The largest number of features for which all subsets are evaluated: 1,024 of them, as for ten words.
@@ -116,18 +116,28 @@ def _values(
 
     The last subset stands for all features except the selected ones.
     """
-    d, m = surrogate.view.d, len(subsets)
-    bits = torch.from_numpy(subsets)[:, None]  # (m, 1, k)
-    for part, rows in surrogate.encoded(X, max(1, CELLS_AT_ONCE // (m * d))):
-        chosen = torch.from_numpy(indices[part]).expand(m, -1, -1)
-        present = (bits & torch.from_numpy(selected[part])).float()
-        masks = torch.zeros(m, len(rows), d).scatter_(2, chosen, present)
-        masks[-1] = 1 - masks[-1]
-        if (selectable := surrogate.view.selectable(rows.x)) is not None:
-            masks *= selectable.cpu()
-        with torch.inference_mode():
-            found: Tensor = surrogate.surrogate.outputs(rows, masks.reshape(-1, d).to(rows.x.device)).cpu()
-        yield part, found.reshape(m, len(rows), -1).numpy()
+    at_once = max(1, CELLS_AT_ONCE // (len(subsets) * surrogate.view.d))
+    for part, rows in surrogate.encoded(X, at_once):
+        yield part, subset_outputs(surrogate.surrogate, rows, indices[part], selected[part], subsets)
+
+
+def subset_outputs(
+    surrogate: BaseSurrogate, rows: Rows, indices: Array, selected: Array, subsets: Array
+) -> Array:
+    """Return the surrogate's outputs (m, n, outputs) for m subsets of the selected features of encoded rows.
+
+    The last subset stands for all features except the selected ones.
+    """
+    m, n, d = len(subsets), len(rows), rows.view.d
+    chosen = torch.from_numpy(indices).expand(m, -1, -1)
+    present = (torch.from_numpy(subsets)[:, None] & torch.from_numpy(selected)).float()  # (m, n, k)
+    masks = torch.zeros(m, n, d).scatter_(2, chosen, present)
+    masks[-1] = 1 - masks[-1]
+    if (selectable := rows.view.selectable(rows.x)) is not None:
+        masks *= selectable.cpu()
+    with torch.inference_mode():
+        found: Tensor = surrogate.outputs(rows, masks.reshape(-1, d).to(rows.x.device)).cpu()
+    return found.reshape(m, n, -1).numpy()
 
 
 @lru_cache(maxsize=16)
@@ -139,7 +149,7 @@ def subsets_of(k: int) -> Array:
 
 def shapley_values(values: Array, k: int) -> Array:
     """Return the Shapley values of games with k players, (n, k), from the values of `subsets_of(k)`."""
-    return np.asarray((_shapley_weights(k) @ values).T)
+    return np.asarray((shapley_weights(k) @ values).T)
 
 
 def _exact(values: Array, k: int) -> tuple[Array, None]:
@@ -147,7 +157,7 @@ def _exact(values: Array, k: int) -> tuple[Array, None]:
 
 
 @lru_cache(maxsize=16)
-def _shapley_weights(k: int) -> Array:
+def shapley_weights(k: int) -> Array:
     """Return the matrix (k, 2^k) that maps the values of `subsets_of` to Shapley values."""
     subsets = subsets_of(k)
     sizes = subsets.sum(axis=1)

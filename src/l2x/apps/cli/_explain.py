@@ -339,6 +339,10 @@ def _texts(explanation: Explanation, known: Sequence[Reading | None], *, colour:
 def export(
     file: Saved,
     output: Annotated[Path, Option("--output", "-o", metavar="OUT", help="An .onnx file.")],
+    effects: Annotated[
+        bool,
+        Option("--effects", help="The graph also returns signed effects on every class; k may be up to 6."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Write an explainer as an ONNX file, for servers without Python.
@@ -356,7 +360,7 @@ def export(
     if output.suffix.lower() != ".onnx":
         raise InputError(f"'{output}' is not an .onnx file.")
     check_writable(output, inputs={"FILE": file})
-    export_onnx(load(file, device="cpu"), output)
+    export_onnx(load(file, device="cpu"), output, effects=effects)
     if not quiet:
         size = output.stat().st_size / 1024
         typer.echo(f"saved      {output}: {size:,.0f} KiB; selects the same features as torch in 1,000 rows")
