@@ -228,8 +228,8 @@ def test_a_wrong_graph_is_not_written(
 ) -> None:
     build = module.build_graph
 
-    def wrong(*arguments: object) -> onnx.ModelProto:
-        model = build(*arguments)
+    def wrong(*arguments: object, **options: object) -> onnx.ModelProto:
+        model = build(*arguments, **options)
         for weight in model.graph.initializer:
             if weight.data_type != onnx.TensorProto.FLOAT:
                 continue  # positions and axes

@@ -37,6 +37,7 @@ from l2x.learning._agreement import (
 )
 from l2x.learning._drift import COUNTED_ROWS, Drift, Reference
 from l2x.learning._effects import (
+    EXACT,
     SurrogateSource,
     shapley_values,
     shapley_weights,
@@ -111,6 +112,7 @@ __all__ = [
     "BITS",
     "CELLS_AT_ONCE",
     "COUNTED_ROWS",
+    "EXACT",
     "LEVEL",
     "SEQUENTIAL",
     "TOO_FEW",

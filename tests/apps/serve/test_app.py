@@ -130,7 +130,7 @@ def test_unseen_categories_are_counted(client: TestClient) -> None:
         (b'{"rows": [[1,2,3,4,5]], "k": 0}', 422, "invalid_input"),
         (b'{"rows": [[1,2,3,4,5]], "k": 2.5}', 422, "invalid_input"),
         (b'{"rows": [[1,2,3,4,5]], "k": true}', 422, "invalid_input"),
-        (b'{"rows": [[1,2,3,4,5]], "predictions": [[1, 0]]}', 422, "invalid_body"),
+        (b'{"rows": [[1,2,3,4,5]], "predictions": [[1, 0, 0]]}', 422, "invalid_body"),
         (b'{"rows": [[1,2,3,4]]}', 422, "invalid_rows"),
         (b'{"rows": [[1,2,3,4,null]]}', 422, "invalid_rows"),
         (b'{"rows": [[1,2,3,4,1e999]]}', 422, "invalid_rows"),

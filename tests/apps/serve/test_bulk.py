@@ -101,7 +101,25 @@ def test_with_a_model_its_predictions_are_a_column() -> None:
         found = pa.ipc.open_stream(post(client, "frame", stream(table)).content).read_all()
         from golden.cases import of_frame
 
-        np.testing.assert_allclose(np.array(found["prediction"].to_pylist()), of_frame(X))
+        np.testing.assert_allclose(np.array(found["predictions"].to_pylist()), of_frame(X))
+        np.testing.assert_allclose(found["prediction"], of_frame(X).max(axis=1))
+        total = sum(np.array(found[name]) for name in ("base", "effect_1", "effect_2", "rest"))
+        np.testing.assert_allclose(total, found["prediction"], atol=1e-6)
+        assert set(found["predicted_by"].to_pylist()) == {"model"}
+
+
+@pytest.mark.parametrize("kind", ["columns", "frame", "words", "patches"])
+def test_effects_of_a_class_are_those_of_explain(client: TestClient, kind: str) -> None:
+    table, X = table_of(kind)
+    explanation = l2x.load(file_of(kind)).explain(X)
+    found = pa.ipc.open_stream(post(client, kind, stream(table), "?class=1").content).read_all()
+    wanted = pa.table(arrow_columns(explanation.for_class(1), effects=True))
+    assert found.column_names == wanted.column_names
+    for name in ("effect_1", "base", "rest", "prediction", "alone", "without"):
+        np.testing.assert_allclose(found[name].fill_null(9), wanted[name].fill_null(9), atol=1e-5)
+    plain = pa.ipc.open_stream(post(client, kind, stream(table), "?effects=false").content).read_all()
+    assert plain.column_names == list(arrow_columns(explanation))
+    assert post(client, kind, stream(table), "?class=none").status_code == 422
 
 
 def test_a_model_that_exits_is_a_500_and_the_next_stream_is_explained() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from service import MODELS, Client, check_rows, expected, live, name_of, rows_of, service
+from service import MODELS, Client, check_rows, expected, file_of, live, name_of, rows_of, service
 from starlette.testclient import TestClient
 from toy_models import one_column
 
@@ -93,6 +93,68 @@ def test_a_prediction_aware_explainer_gets_the_prediction(tmp_path: Any, tiny: A
 def client() -> Any:
     with TestClient(service("columns", "frame", "words", "patches", "regression")) as made:
         yield made
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+@pytest.mark.parametrize("kind", ["columns", "frame", "words", "patches", "regression"])
+def test_effects_are_those_of_explain(kind: str, with_model: bool) -> None:
+    """By the graph and by torch, for the explainer's k and others, and for each class."""
+    rows, X = rows_of(kind, 7)
+    explainer = l2x.load(file_of(kind), model=MODELS[kind] if with_model else None)
+    path = f"/v1/explainers/{name_of(kind)}/explain"
+    regression = kind == "regression"
+    with TestClient(service(kind, models=with_model)) as client:
+        for k in (1, explainer.k):
+            for name in (None, *((0,) if regression else explainer.classes_.tolist())):
+                reply = client.post(path, json={"rows": rows, "k": k} | ({} if name is None else {"class": name}))
+                assert reply.status_code == 200, reply.text
+                wanted = explainer.explain(X, k).for_class(name).to_dict(effects=True)
+                for row, expected in zip(reply.json()["rows"], wanted, strict=True):
+                    check_effects(row, expected)
+
+
+def check_effects(row: dict[str, Any], expected: dict[str, Any]) -> None:
+    sums, largest = row["effects"], max(1.0, abs(expected["prediction"]))
+    amounts = [feature["effect"] for feature in row["features"]]
+    near = {"rel": 0, "abs": 2e-5 * largest}
+    assert amounts == pytest.approx([feature["effect"] for feature in expected["features"]], **near)
+    assert sums["base"] + sum(amounts) + sums["rest"] == pytest.approx(sums["prediction"], abs=1e-6 * largest)
+    for name in ("base", "rest", "prediction", "alone", "without"):
+        assert sums[name] == pytest.approx(expected[name], **near)
+    assert sums["predicted_by"] == expected["predicted_by"]
+    assert str(sums.get("class")) == str(expected.get("class"))
+
+
+def test_effects_can_be_switched_off(client: TestClient) -> None:
+    rows, _ = rows_of("columns", 3)
+    path, body = f"/v1/explainers/{name_of('columns')}/explain", {"rows": rows}
+    assert "effects" in client.post(path, json=body).json()["rows"][0]
+    for reply in (
+        client.post(path, json=body | {"effects": False}),
+        TestClient(service("columns", effects=False)).post(path, json=body),
+    ):
+        row = reply.json()["rows"][0]
+        assert row.keys() == {"features", "prediction"}
+        assert "effect" not in row["features"][0]
+    again = TestClient(service("columns", effects=False)).post(path, json=body | {"effects": True})
+    assert "effects" in again.json()["rows"][0]
+
+
+@pytest.mark.parametrize("wrong", [{"class": "venus"}, {"class": [1]}, {"effects": "yes"}])
+def test_invalid_options_of_effects(client: TestClient, wrong: dict[str, Any]) -> None:
+    rows, _ = rows_of("columns", 1)
+    reply = client.post(f"/v1/explainers/{name_of('columns')}/explain", json={"rows": rows} | wrong)
+    assert reply.status_code == 422
+
+
+def test_effects_add_up_to_predictions_that_a_client_sends() -> None:
+    rows, _ = rows_of("words", 2)
+    with TestClient(service("words", models=False)) as client:
+        body = {"rows": rows, "predictions": [[0.125, 0.875], [0.75, 0.25]]}
+        reply = client.post(f"/v1/explainers/{name_of('words')}/explain", json=body)
+        sums = [row["effects"] for row in reply.json()["rows"]]
+    assert [row["prediction"] for row in sums] == [0.875, 0.75]
+    assert {row["predicted_by"] for row in sums} == {"model"}
 
 
 @pytest.mark.parametrize("kind", ["columns", "frame", "words", "patches", "regression"])

@@ -121,7 +121,7 @@ def test_the_graph_selects_and_scores_as_explain_does(kind: str, n: int) -> None
     graph = table_graph(explainer, json_rows)
     assert graph is not None
     rows, X = rows_of(kind, n)
-    indices, scores = graph(json_rows.parse(rows).cells, 2)
+    indices, scores, _ = graph(json_rows.parse(rows).cells, 2)
     wanted = explainer.explain(X, k=2)
     np.testing.assert_array_equal(indices, wanted.indices)
     np.testing.assert_allclose(scores, wanted.scores, rtol=1e-4, atol=1e-5)

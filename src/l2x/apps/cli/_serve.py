@@ -45,6 +45,13 @@ Watch = Annotated[
 WatchRows = Annotated[
     int, typer.Option(min=1, help="Verify at most this many rows of each explainer per minute.")
 ]
+EffectsOn = Annotated[
+    bool,
+    typer.Option(
+        "--effects/--no-effects",
+        help="Whether responses have signed effects, unless a request has its own `effects`.",
+    ),
+]
 RootPath = Annotated[
     str, typer.Option(metavar="PATH", help="Path under which a proxy exposes the service, such as /l2x.")
 ]
@@ -73,6 +80,7 @@ def serve(
     allow_host: AllowHost = None,
     watch: Watch = 0.0,
     watch_rows: WatchRows = 600,
+    effects: EffectsOn = True,
 ) -> None:
     """Serve explainers over HTTP, with a playground at /. Requests that arrive together share a batch.
 
@@ -91,6 +99,7 @@ def serve(
     settings = Settings(
         token, max_rows=max_rows, queue=queue, reload=reload, root_path=root_path,
         hosts=allowed_hosts(host, token, allow_host or []), watch=watch, watch_rows=watch_rows,
+        effects=effects,
     )  # fmt: skip
     models = models_by_explainer(model or [], list(by_name(files)))
     log_to_stderr()  # with several workers, this process logs as well

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Annotated, Any
 
@@ -40,6 +40,7 @@ from l2x.features import View
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 # Bytes of a stream in memory, maximum bytes of one record batch, and rows explained at a time.
 BUFFER, MESSAGE, ROWS = 8 * MIB, 256 * MIB, 1 << 16
+OUTPUT = "feature_1 .. k, score_1 .. k; effect_1 .. k, base, rest, prediction; predictions of the model"
 # Streams at a time: each has a thread, and up to one record batch in memory.
 STREAMS = 2
 
@@ -58,7 +59,7 @@ class ArrowRoute:
             "/v1/explainers/{name}/explain.arrow", tags=["explainers"],
             summary="Explain many rows, as an Arrow stream", response_class=Response,
             openapi_extra={"requestBody": {"required": True, "content": content}},
-            responses={200: {"content": {MEDIA_TYPE: {}}, "description": "feature_1 .. k, score_1 .. k"}},
+            responses={200: {"content": {MEDIA_TYPE: {}}, "description": OUTPUT}},
         )(self.explain)  # fmt: skip
 
     async def explain(
@@ -68,12 +69,15 @@ class ArrowRoute:
         k: Annotated[int | None, Query(ge=1, description="default: the explainer's own k")] = None,
         copy: Annotated[list[str], Query(description="columns to copy, such as an id")] = [],  # noqa: B006
         keep: Annotated[float | None, Query(gt=0, le=1, description=openapi.KEEP)] = None,
+        effects: Annotated[bool | None, Query(description=openapi.EFFECTS)] = None,
+        for_class: Annotated[str | None, Query(alias="class", description=openapi.CLASS)] = None,
     ) -> Response:
         """Return the selected features of each row, with the copied columns."""
         check_media_type(request, MEDIA_TYPE)
         slot = self._catalogue[name]
         served = slot.served
-        explain = StreamExplainer(served, served.k(k), keep, copy, slot.watcher)
+        wanted, output = served.with_effects(effects), served.output(for_class)
+        explain = StreamExplainer(served, served.k(k), keep, copy, slot.watcher, wanted, output)
         if not self._free:
             raise overloaded(5)
         self._free -= 1
@@ -120,6 +124,8 @@ class StreamExplainer:
     keep: float | None
     copy: Sequence[str]
     watcher: Watcher | None = None
+    effects: bool = False
+    output: int | None = None  # the class that effects refer to; None for the predicted class of each row
 
     def __call__(self, body: IO[bytes], results: IO[bytes]) -> int:
         """Explain a stream from `body` into `results`; return the number of rows."""
@@ -157,10 +163,12 @@ class StreamExplainer:
             raise InputError(f"{error}{start}") from error
         if self.watcher is not None:
             self.watcher.offer(self.served.examiner, len(batch), partial(self._picked, inputs))
-        result = arrow_columns(explanation)
+        if self.output is not None:
+            explanation = replace(explanation, explained=np.full(len(explanation), self.output))
+        result = arrow_columns(explanation, effects=self.effects)
         if predictions is not None:
             flat = pa.array(predictions.ravel())
-            result["prediction"] = pa.FixedSizeListArray.from_arrays(flat, predictions.shape[1])
+            result["predictions"] = pa.FixedSizeListArray.from_arrays(flat, predictions.shape[1])
         copied = {name: batch.column(name) for name in self.copy}
         if clash := [name for name in copied if name in result]:
             raise InputError(

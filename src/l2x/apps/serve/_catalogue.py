@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,20 @@ from l2x.apps.serve._monitoring import Metrics, log_event, log_failure
 from l2x.apps.serve._requests import ServiceError, invalid_body
 from l2x.apps.serve._rows import ParsedRows, RowFormat, row_format
 from l2x.apps.serve._settings import Settings
-from l2x.apps.serve._tables import TableGraph, table_graph
+from l2x.apps.serve._tables import TableGraph, chosen_outputs, table_graph
 from l2x.apps.serve._watching import Watcher
-from l2x.errors import BlackBoxError, InputError
+from l2x.errors import BlackBoxError, InputError, some
 from l2x.explainer import Explainer
-from l2x.explanation import Explanation
+from l2x.explanation import Effects, Explanation
 from l2x.export import Artifact, read
 from l2x.features import checked_k
-from l2x.learning import Examiner, Gaussian, checked_predictions, checked_share
+from l2x.learning import EXACT, Examiner, Gaussian, checked_predictions, checked_share
 from l2x.model import BlackBox, as_black_box
 
 # Tables of up to this many rows are explained in the event loop: a change of threads takes longer.
 SMALL = 64
+# Subsets whose predictions take about as long as the rest of a row.
+ROW_IN_SUBSETS = 8
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,19 @@ class ExplainRequest:
     k: int  # the number of features, or their maximum number with `keep`
     predictions: Array | None = None  # (n, outputs), if the client sends the model's predictions
     keep: float | None = None  # the share of the information that the features of a row must preserve
+    effects: bool = False
+    output: int | None = None  # the position of the class that effects refer to; None for the predicted class
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """Return what the requests of a batch must have in common."""
-        return self.predictions is None, self.keep, None if self.keep is None else self.k
+        """Return what the requests of a batch must have in common; effects depend on k."""
+        k = self.k if self.effects or self.keep is not None else None
+        return self.predictions is None, self.keep, self.effects, k
+
+    @property
+    def cost(self) -> int:
+        """Return how many rows without effects take about as long."""
+        return len(self.rows) * (1 + (1 << min(self.k, EXACT)) // ROW_IN_SUBSETS * self.effects)
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,8 @@ class Explained:
 
     features: list[list[dict[str, Any]]]  # per row, its selected features, best first, ready for JSON
     predictions: Array | None  # (n, outputs), if the model's predictions are known
+    effects: Effects | None = None
+    by: str = "surrogate"  # what made the prediction that effects add up to
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +78,25 @@ class Served:
     rows: RowFormat[Any]  # the format of rows in JSON
     model: BlackBox | None
     graph: TableGraph | None  # a faster way to score tables, if there is one
+    effects: bool  # whether requests have effects by default
 
     @classmethod
-    def load(cls, name: str, path: Path, model: BlackBox | None) -> Served:
-        """Read a file and explain one row, so that an explainer that fails is never put into service."""
+    def load(cls, name: str, path: Path, model: BlackBox | None, *, effects: bool = True) -> Served:
+        """Read a file and explain one row, so that an explainer that fails is never put into service.
+
+        `effects` is whether requests have effects by default.
+        """
         artifact = read(path)
         explainer = artifact.explainer(model=model, device="cpu")
         rows = row_format(explainer.features_)
-        served = cls(name, artifact, explainer, rows, model, table_graph(explainer, rows))
+        effects = effects and has_network(explainer)
+        graph = table_graph(explainer, rows, effects=effects)
+        served = cls(name, artifact, explainer, rows, model, graph, effects)
         outputs = explainer.surrogate_.likelihood.outputs
         even = np.zeros((1, outputs)) if served.regression else np.full((1, outputs), 1 / outputs)
         example = rows.parse([rows.example()])
-        served.explain([ExplainRequest(example, explainer.k, even if explainer.uses_prediction else None)])
+        known = even if explainer.uses_prediction else None
+        served.explain([ExplainRequest(example, explainer.k, known, effects=effects)])
         return served
 
     @cached_property
@@ -85,10 +104,33 @@ class Served:
         """Return how many values of JSON a row may need, with its prediction."""
         return self.rows.values + int(self.explainer.surrogate_.likelihood.outputs)
 
-    def request(self, rows: ParsedRows, k: Any, predictions: Any, keep: Any) -> ExplainRequest:
-        """Return a request with the options of a client, or None for defaults; raise if one is invalid."""
-        given = self._given_predictions(predictions, len(rows))
-        return ExplainRequest(rows, self.k(k), given, self.keep(keep))
+    def request(self, rows: ParsedRows, given: Mapping[str, Any]) -> ExplainRequest:
+        """Return a request with the options of a client; raise if one is invalid."""
+        predictions = self._given_predictions(given.get("predictions"), len(rows))
+        k, keep = self.k(given.get("k")), self.keep(given.get("keep"))
+        effects, output = self.with_effects(given.get("effects")), self.output(given.get("class"))
+        return ExplainRequest(rows, k, predictions, keep, effects, output)
+
+    def with_effects(self, given: Any) -> bool:
+        """Return whether a request has effects; raise an InputError if it cannot."""
+        if given is None:
+            return self.effects
+        if not isinstance(given, bool):
+            raise invalid_body("'effects' must be true or false.")
+        if given and self.model is None and not has_network(self.explainer):
+            raise InputError("This explainer has no surrogate network: effects need the model (--model).")
+        return given
+
+    def output(self, given: Any) -> int | None:
+        """Return the position of a class, or of a predicted value; raise an InputError if there is none."""
+        if given is None:
+            return None
+        count = int(self.explainer.surrogate_.likelihood.outputs)
+        known = list(range(count)) if self.classes is None else self.classes
+        matches = [i for i, name in enumerate(known) if str(name) == str(given)]
+        if not matches:
+            raise InputError(f"There is no class '{str(given)[:50]}'; choose one of {some(known)}.")
+        return matches[0]
 
     def k(self, given: Any) -> int:
         """Return the k of a request, by default the explainer's own; raise an InputError if it is invalid."""
@@ -106,8 +148,6 @@ class Served:
             if self.explainer.uses_prediction and self.model is None:
                 raise self._no_predictions()
             return None
-        if not self.explainer.uses_prediction:
-            raise invalid_body("'predictions' is only for prediction-aware explainers.")
         likelihood = self.explainer.surrogate_.likelihood
         try:
             if not only_numbers(given):
@@ -132,22 +172,42 @@ class Served:
         predictions = self._predictions(requests, cells)
         k, keep = max(request.k for request in requests), requests[0].keep
         inputs, limits = None, [request.k for request in requests for _ in request.rows.cells]
-        if self.graph is not None and keep is None:
-            indices, scores = self.graph(cells, k)
+        outputs = [request.output for request in requests for _ in request.rows.cells]
+        effects, by = None, "surrogate" if predictions is None else "model"
+        if self.graph is not None and self.quick(requests[0]):
+            wanted = outputs if requests[0].effects else None
+            indices, scores, effects = self.graph(cells, k, predictions, wanted)
         else:
             explanation = self.explain_inputs(self.rows.inputs(cells), k, predictions, keep)
             inputs, indices, scores = explanation.inputs, explanation.indices, explanation.scores
             limits = limits if explanation.sizes is None else explanation.sizes.tolist()
+            if requests[0].effects:
+                effects, by = self.effects_of(explanation, outputs), explanation.predicted_by
+        amounts = None if effects is None else effects.effects.tolist()
         features = [
             [
                 {"index": index, "score": scores.item(row, index)}
+                | ({} if amounts is None else {"effect": amounts[row][rank]})
                 | self.rows.feature(inputs, cells, row, index)
-                for index in chosen[: limits[row]]
+                for rank, index in enumerate(chosen[: limits[row]])
                 if scores.item(row, index) > -np.inf
             ]
             for row, chosen in enumerate(indices.tolist())
         ]
-        return _split(requests, features, predictions)
+        return _split(requests, Explained(features, predictions, effects, by))
+
+    def quick(self, request: ExplainRequest) -> bool:
+        """Return whether the graph can explain a request."""
+        if self.graph is None or request.keep is not None:
+            return False
+        return not request.effects or (self.graph.effects and request.k == self.explainer.k)
+
+    def effects_of(self, explanation: Explanation, outputs: Sequence[int | None]) -> Effects:
+        """Return effects on one class of each row, by default the predicted one."""
+        if any(output is not None for output in outputs):
+            chosen = chosen_outputs(outputs, explanation.predictions, regression=self.regression)
+            explanation = replace(explanation, explained=chosen)
+        return explanation.contributions
 
     def _predictions(self, requests: Sequence[ExplainRequest], cells: Sequence[Any]) -> Array | None:
         """Return the predictions for all rows: those that the clients sent, or the model's."""
@@ -171,10 +231,14 @@ class Served:
     def explain_inputs(
         self, inputs: Any, k: int, predictions: Array | None, keep: float | None = None
     ) -> Explanation:
-        """Explain inputs in any form that `explain` accepts, without a warning about unseen categories."""
+        """Explain inputs in any form that `explain` accepts, without a warning about unseen categories.
+
+        Effects of the result add up to `predictions`, without another query.
+        """
         if not self.explainer.uses_prediction:
-            predictions = None
-        elif predictions is None and self.model is None:
+            explanation = self.explainer.explain_quietly(inputs, k, keep=keep)
+            return replace(explanation, known_predictions=predictions)
+        if predictions is None and self.model is None:
             raise self._no_predictions()
         return self.explainer.explain_quietly(inputs, k, predictions=predictions, keep=keep)
 
@@ -245,14 +309,19 @@ class Served:
         }
 
 
-def _split(
-    requests: Sequence[ExplainRequest], features: list[list[dict[str, Any]]], predictions: Array | None
-) -> list[Explained]:
+def has_network(explainer: Explainer) -> bool:
+    """Return whether effects come from a network; otherwise, each would take masked queries of the model."""
+    return bool(explainer.surrogate_.surrogate.networks)
+
+
+def _split(requests: Sequence[ExplainRequest], whole: Explained) -> list[Explained]:
     """Split the results of a batch by request."""
     results, start = [], 0
     for request in requests:
         rows = slice(start, start + len(request.rows))
-        results.append(Explained(features[rows], None if predictions is None else predictions[rows]))
+        predictions = None if whole.predictions is None else whole.predictions[rows]
+        effects = None if whole.effects is None else whole.effects[rows]
+        results.append(Explained(whole.features[rows], predictions, effects, whole.by))
         start = rows.stop
     return results
 
@@ -263,7 +332,8 @@ class Slot:
     def __init__(self, name: str, path: Path, model: BlackBox | None, settings: Settings, metrics: Metrics):
         self.name, self.path, self.model, self._metrics = name, path, model, metrics
         self._signature = _signature(path) if path.exists() else None  # `load` reports a file that is missing
-        self.served = Served.load(name, path, model)
+        self._effects = settings.effects
+        self.served = Served.load(name, path, model, effects=self._effects)
         self._waiting, self._batches = metrics.waiting.labels(name), metrics.batches.labels(name)
         limits: dict[str, Any] = {
             "max_rows": settings.batch_rows, "queue": settings.queue, "promise": settings.timeout
@@ -294,7 +364,7 @@ class Slot:
         for column, rows in request.rows.unseen.items():
             self._metrics.unseen.labels(self.name, column).inc(rows)
         count = len(request.rows)
-        if self._at_once and request.keep is None and count <= SMALL:
+        if self._at_once and served.quick(request) and request.cost <= SMALL:
             self._observe(0, count)
             explained = contained(served.explain, [request])[0]
         else:
@@ -328,7 +398,8 @@ class Slot:
             return
         self._signature = signature
         try:
-            new = await asyncio.to_thread(contained, Served.load, self.name, self.path, self.model)
+            load = partial(Served.load, self.name, self.path, self.model, effects=self._effects)
+            new = await asyncio.to_thread(contained, load)
         except Exception as error:
             self._refuse(str(error))
             return

@@ -21,6 +21,19 @@ class Feature(OpenModel):
     index: int
     score: float
     name: str
+    effect: float | None = Field(None, description="what the feature adds to the prediction")
+
+
+class EffectSums(BaseModel):
+    """What the effects of a row add up to: base + effects + rest = prediction."""
+
+    base: float = Field(description="the surrogate's prediction from no feature")
+    rest: float = Field(description="what all other features add")
+    prediction: float = Field(description="the prediction from all features")
+    alone: float = Field(description="the prediction from the selected features alone")
+    without: float = Field(description="the prediction from all other features")
+    explained: Any = Field(None, alias="class", description="the class that effects refer to")
+    predicted_by: str = Field(description="model or surrogate")
 
 
 class Row(BaseModel):
@@ -30,6 +43,7 @@ class Row(BaseModel):
     prediction: list[float] | float | None = Field(
         None, description="the model's prediction, if the model is served or the client sent it"
     )
+    effects: EffectSums | None = None
 
 
 class Explanation(BaseModel):
@@ -117,6 +131,8 @@ STATUSES = {
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": Errors, "description": about} for status, about in STATUSES.items()
 }
+EFFECTS = "whether to return signed effects; default: yes, unless the service was started with --no-effects"
+CLASS = "the class that effects refer to; default: the predicted class of each row"
 KEEP = "the share of the information to preserve: each row gets as many features as that takes, at most k"
 
 
@@ -132,9 +148,11 @@ def rows_body(catalogue: Catalogue, *, explain: bool) -> dict[str, Any]:
             "predictions": {
                 "type": "array",
                 "items": {},
-                "description": "the model's predictions, for prediction-aware explainers; "
+                "description": "the model's predictions, for prediction-aware explainers and for effects; "
                 "default: those of the model that is served",
             },
+            "effects": {"type": "boolean", "description": EFFECTS},
+            "class": {"description": CLASS},
         }
     examples = {
         name: {"summary": name, "value": {"rows": [rows.example()]}} for name, rows in formats.items()

@@ -1,6 +1,7 @@
 """The routes for JSON: explainers, and the models behind them.
 
 POST /v1/explainers/{name}/explain   {"rows": [...], "k": 3}   -> {"rows": [{"features": [...]}, ...]}
+                                     "effects": false leaves out signed effects; "class" chooses theirs
 POST /v1/models/{name}/predict       {"rows": [...]}           -> {"predictions": [[...], ...]}
 POST /v2/models/{name}/infer         {"inputs": [...]}         -> {"outputs": [...]}, as KServe defines them
 """
@@ -27,6 +28,7 @@ from l2x.apps.serve._requests import (
     read_json,
 )
 from l2x.apps.serve._settings import Settings
+from l2x.explanation import Effects
 
 EXPLAIN = "/v1/explainers/{name}/explain"
 # The names of types in KServe's version 2 that are numbers, booleans or texts in Python.
@@ -79,11 +81,11 @@ class Routes:
         slot = self._catalogue[request.path_params["name"]]
         slot.admit()
         served = slot.served
-        keys = ("rows", "k", "keep", "predictions")
+        keys = ("rows", "k", "keep", "predictions", "effects", "class")
         content = await read_json(request, self._settings, keys, row_values=served.row_values)
         given = checked_rows(request, content.get("rows"), self._settings)
         rows = await outside_loop(declared_size(request), served.rows.parse, given)
-        query = served.request(rows, content.get("k"), content.get("predictions"), content.get("keep"))
+        query = served.request(rows, content)
         return json_response(explanation_json(served, query, await slot.explain(served, query)))
 
     async def explainers(self) -> Response:
@@ -164,7 +166,19 @@ def explanation_json(served: Served, request: ExplainRequest, explained: Explain
         content["classes"] = served.classes
         for row, prediction in zip(rows, served.plain_predictions(explained.predictions), strict=True):
             row["prediction"] = prediction
+    if explained.effects is not None:
+        for i, row in enumerate(rows):
+            row["effects"] = effects_json(served, explained.effects, explained.by, i)
     return content
+
+
+def effects_json(served: Served, effects: Effects, by: str, row: int) -> dict[str, Any]:
+    """Return what the effects of a row add up to: base + effects + rest = prediction."""
+    sums = ("base", "rest", "prediction", "alone", "without")
+    content: dict[str, Any] = {name: float(getattr(effects, name)[row]) for name in sums}
+    if served.classes is not None:
+        content["class"] = served.classes[effects.outputs[row]]
+    return content | {"predicted_by": by}
 
 
 def v2_inputs(served: Served) -> list[dict[str, Any]]:

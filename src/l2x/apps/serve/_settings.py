@@ -51,6 +51,8 @@ class Settings:
         Share of the served rows, between 0 and 1, that are verified in the background; needs the model.
     watch_rows : int
         Maximum number of rows of each explainer that are verified per minute.
+    effects : bool
+        Whether responses have effects unless a request has its own `effects`.
     """
 
     token: str | None = None
@@ -67,6 +69,7 @@ class Settings:
     hosts: tuple[str, ...] = ()
     watch: float = 0.0
     watch_rows: int = 600
+    effects: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.watch <= 1:

@@ -16,7 +16,8 @@ from l2x._base.arrays import Array
 from l2x.apps.serve._rows import Problem, RowError, RowFormat, description, row_format
 from l2x.errors import ArtifactError, InputError, MissingExtraError, require, some
 from l2x.explainer import Explainer
-from l2x.export import onnx_bytes
+from l2x.explanation import Effects, Scale
+from l2x.export import MOST_EFFECTS, onnx_bytes
 from l2x.features import Columns, Levels
 
 ABSENT = object()
@@ -262,36 +263,72 @@ row_format.register(Columns, TableRows)
 
 
 class TableGraph:
-    """Score rows of a table by the explainer's ONNX graph.
+    """Score rows of a table by the explainer's ONNX graph, and compute their effects if the graph has them.
 
     The graph takes about a quarter of the time that `explain` takes for a row of numbers, and a thirtieth if
     there are categories. It selects the same features; scores agree to float32 rounding.
     """
 
-    def __init__(self, content: bytes, rows: TableRows) -> None:
+    def __init__(self, content: bytes, rows: TableRows, scale: Scale) -> None:
         onnxruntime: Any = require("onnxruntime", extra="onnx")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        self._rows = rows
+        self._rows, self._scale = rows, scale
+        names = [output.name for output in self._session.get_outputs()]
+        self.effects = "effects" in names
+        self._names = [name for name in names if name != "mask"]
+        # Without it, a graph computes effects that nobody asked for.
+        self._needed = onnxruntime.RunOptions()
+        self._needed.only_execute_path_to_fetches = True
 
-    def __call__(self, cells: Sequence[Any], k: int) -> tuple[Array, Array]:
-        """Return the indices (n, k) of the best features of checked rows, and the scores (n, d)."""
+    def __call__(
+        self,
+        cells: Sequence[Any],
+        k: int,
+        predictions: Array | None = None,
+        outputs: Sequence[int | None] | None = None,
+    ) -> tuple[Array, Array, Effects | None]:
+        """Return the indices (n, k) of the best features of checked rows, the scores (n, d), and effects.
+
+        Effects are for the explainer's own k. `outputs` are the classes that they refer to; without it there
+        are none. They add up to the model's `predictions`, or to the surrogate's.
+        """
         feed = self._rows.feed(cells) | {"k": np.array([k])}
-        indices, scores = self._session.run(["indices", "scores"], feed)
-        return indices, scores
+        if outputs is None:
+            indices, scores = self._session.run(["indices", "scores"], feed, self._needed)
+            return indices, scores, None
+        found = dict(zip(self._names, self._session.run(self._names, feed), strict=True))
+        known = found["prediction"] if predictions is None else predictions
+        chosen = chosen_outputs(outputs, known, regression=self._scale == "value")
+        effects = np.take_along_axis(found["effects"], chosen[:, None, None], axis=2)[..., 0]
+        base, alone, without, prediction = (
+            np.take_along_axis(part, chosen[:, None], axis=1)[:, 0]
+            for part in (found["base"], found["alone"], found["without"], known)
+        )
+        rest = prediction - base - effects.sum(axis=1)
+        every = Effects(base, effects, rest, prediction, alone, without, None, chosen, self._scale)
+        return found["indices"], found["scores"], every
 
 
-def table_graph(explainer: Explainer, rows: RowFormat[Any]) -> TableGraph | None:
+def chosen_outputs(outputs: Sequence[int | None], predictions: Array, *, regression: bool) -> Array:
+    """Return what the effects of each row refer to; None is the predicted class, or the first value."""
+    default = np.zeros(len(predictions), dtype=np.int64) if regression else predictions.argmax(axis=1)
+    return np.array([default[i] if output is None else output for i, output in enumerate(outputs)])
+
+
+def table_graph(explainer: Explainer, rows: RowFormat[Any], *, effects: bool = True) -> TableGraph | None:
     """Return the graph of an explainer, or None if it must be explained by torch.
 
     That is the case for other views than tables, for prediction-aware explainers, without the packages of the
-    extra `onnx`, and for tables that ONNX cannot express.
+    extra `onnx`, and for tables that ONNX cannot express. With `effects`, it has effects if k is small.
     """
     if not isinstance(rows, TableRows) or explainer.uses_prediction:
         return None
+    effects = effects and explainer.k <= MOST_EFFECTS and bool(explainer.surrogate_.surrogate.networks)
+    scale: Scale = "value" if explainer.classes_ is None else "probability"
     try:
-        return TableGraph(onnx_bytes(explainer), rows)
+        return TableGraph(onnx_bytes(explainer, effects=effects), rows, scale)
     except (MissingExtraError, InputError, ArtifactError):
         return None
 
