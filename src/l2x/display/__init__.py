@@ -29,7 +29,7 @@ from l2x.display._pages import (
     report_table,
     write_report,
 )
-from l2x.display._readings import MEANING, Reading, readings
+from l2x.display._readings import MEANING, Reading, readings, readings_if_affordable
 from l2x.display._signed import plot_beeswarm, plot_dependence, plot_waterfall
 from l2x.display._style import (
     ACCENT,
@@ -102,6 +102,7 @@ __all__ = [
     "plot_waterfall",
     "png",
     "readings",
+    "readings_if_affordable",
     "render_report",
     "report_page",
     "report_table",

@@ -31,7 +31,7 @@ from l2x.apps.serve import create_app
 from l2x.apps.serve._catalogue import Served
 from l2x.apps.serve._playground import MAX_CLASSES, Snippet, TableForm, form_for, row_result
 from l2x.apps.serve._requests import ServiceError
-from l2x.display import png
+from l2x.display import png, readings
 from l2x.errors import InputError
 
 NASTY = ["<script>alert(1)</script>", "a\"b'c & {{ 7*7 }}", "שלום עולם", "🙂 ok"]
@@ -146,6 +146,35 @@ def test_every_field_of_a_table(browser: Any, address: str, nasty: Path) -> None
         assert NASTY[2] in page.locator("#result .error").inner_text()
         changed(page, lambda: page.locator("#c2").fill("1"))
         assert len(selected_bars(page)) == 4
+
+
+@pytest.mark.slow
+def test_signed_bars_of_the_chosen_class(browser: Any, address: str, nasty: Path) -> None:
+    """Bars to the right of the line are towards the class, to the left against it; the numbers add up."""
+    row = row_of(c0=-2.0, c1=1.0, c2=0.5, c3=TOWNS[0])
+    explanation = l2x.load(nasty, model=of_nasty).explain(row)
+    with page_of(browser, address) as page:
+        page.goto(f"{address}/playground/nasty")
+        for field, value in (("c0", "-2"), ("c1", "1"), ("c2", "0.5")):
+            changed(page, lambda field=field, value=value: page.locator(f"#{field}").fill(value))
+        changed(page, lambda: page.locator("#c3").select_option(label=TOWNS[0]))
+        for position, name in (("", None), ("0", 0), ("1", 1)):
+            changed(page, lambda position=position: page.locator("#class").select_option(position))
+            (expected,) = readings(explanation.for_class(name))
+            assert page.locator(".prediction").inner_text() == expected.title
+            assert page.locator(".bars .selected .effect").all_inner_texts() == expected.amounts
+            assert page.locator(".bars .other .effect").all_inner_texts() == [expected.rest_amount]
+            for bar, effect in zip(page.locator(".bars .selected rect").all(), expected.effects, strict=True):
+                assert bar.get_attribute("class") == ("towards" if effect >= 0 else "against")
+                box = bar.bounding_box()
+                frame = bar.locator("xpath=..").bounding_box()
+                middle = frame["x"] + frame["width"] / 2
+                assert (box["x"] >= middle - 1) == (effect >= 0)
+            assert f'"class": {position}' in page.locator("#curl").text_content() or not position
+            shot(page, f"class-{position or 'predicted'}")
+        numbers = page.locator("tr.winner td").all_inner_texts()
+        assert len(numbers) == 3
+        assert numbers[0] == f"{of_nasty(row).max():.0%}"
 
 
 @pytest.mark.slow
@@ -349,11 +378,13 @@ def test_cells_of_a_form() -> None:
         {"c3": ""},
         {"k": "x"},
         {"k": "0"},
+        {"class": "2"},
+        {"class": "-1"},
     ],
 )
 def test_invalid_fields_are_refused(fields: dict[str, Any]) -> None:
     form = form_for(served("frame"))
-    read = form.k if "k" in fields else form.row
+    read: Any = form.k if "k" in fields else form.output if "class" in fields else form.row
     with pytest.raises((ServiceError, InputError)):
         read(form.fields() | fields)
 

@@ -106,7 +106,9 @@ def test_effects_are_those_of_explain(kind: str, with_model: bool) -> None:
     with TestClient(service(kind, models=with_model)) as client:
         for k in (1, explainer.k):
             for name in (None, *((0,) if regression else explainer.classes_.tolist())):
-                reply = client.post(path, json={"rows": rows, "k": k} | ({} if name is None else {"class": name}))
+                reply = client.post(
+                    path, json={"rows": rows, "k": k} | ({} if name is None else {"class": name})
+                )
                 assert reply.status_code == 200, reply.text
                 wanted = explainer.explain(X, k).for_class(name).to_dict(effects=True)
                 for row, expected in zip(reply.json()["rows"], wanted, strict=True):

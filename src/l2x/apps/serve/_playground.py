@@ -8,7 +8,7 @@ import json
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -22,7 +22,7 @@ from l2x.apps.serve._batching import Batcher
 from l2x.apps.serve._catalogue import Catalogue, Served
 from l2x.apps.serve._requests import ServiceError, as_service_error, read_form, record_of
 from l2x.apps.serve._settings import COOKIE, Settings, Token
-from l2x.display import environment, percent, plain, png, row_html
+from l2x.display import environment, percent, plain, png, readings_if_affordable, row_html
 from l2x.errors import L2XError
 from l2x.features import Patches
 from l2x.learning import complement_of
@@ -38,7 +38,11 @@ MAX_CLASSES = 6
 
 
 class Form(ABC):
-    """The form of one row. Fields are texts by name, as browsers send them: `k`, and the parts of the row."""
+    """The form of one row. Fields are texts by name, as browsers send them.
+
+    They are `k`, `class` (the position of the explained class; empty for the predicted one), and the parts of
+    the row.
+    """
 
     kind: str
 
@@ -47,7 +51,7 @@ class Form(ABC):
 
     def fields(self) -> dict[str, str]:
         """Return the fields of a typical row."""
-        return {"k": str(self._served.explainer.k)} | self._fields(self._served.rows.example())
+        return {"k": str(self._served.explainer.k), "class": ""} | self._fields(self._served.rows.example())
 
     def k(self, fields: Mapping[str, str]) -> int:
         """Return k; raise an error if the field is invalid."""
@@ -55,6 +59,20 @@ class Form(ABC):
         if not given.isascii() or not given.isdigit():
             raise invalid_form("k must be a whole number.")
         return self._served.k(int(given[:9]))
+
+    @property
+    def classes(self) -> list[str]:
+        """Return the names of the classes that can be explained."""
+        return [str(name) for name in self._served.classes or ()]
+
+    def output(self, fields: Mapping[str, str]) -> int | None:
+        """Return the position of the explained class; raise an error if there is none."""
+        given = fields.get("class", "")
+        if not given:
+            return None
+        if not given.isascii() or not given.isdigit() or not int(given[:9]) < len(self.classes):
+            raise invalid_form("There is no such class.")
+        return int(given[:9])
 
     @property
     @abstractmethod
@@ -225,18 +243,24 @@ class RowResult:
     """
 
     html: str  # the explanation
+    prediction: str  # the prediction that effects add up to; empty if there are no effects
     predictions: list[tuple[str, ...]]
     source: str  # what made the predictions: the model, or the explainer's surrogate
     same: bool | None  # whether the selected features alone give the same class
     unseen: list[str]  # columns with a category that was not in the training rows
 
 
-def row_result(served: Served, row: Any, k: int) -> RowResult:
-    """Explain one row, and predict from all, from the selected, and from the other features."""
+def row_result(served: Served, row: Any, k: int, output: int | None = None) -> RowResult:
+    """Explain one row, and predict from all, from the selected, and from the other features.
+
+    Effects refer to the class at the position `output`, by default to the predicted class.
+    """
     parsed = served.rows.parse([row])
     inputs = served.rows.inputs(parsed.cells)
     whole = None if served.model is None else served.query(inputs)
     explanation = served.explain_inputs(inputs, k, whole)
+    if output is not None:
+        explanation = replace(explanation, explained=np.array([output]))
     mask = explanation.mask
     predictions: list[Array] = []
     source = ""
@@ -253,7 +277,9 @@ def row_result(served: Served, row: Any, k: int) -> RowResult:
     if predictions and not served.regression:
         same = bool(np.argmax(predictions[0]) == np.argmax(predictions[1]))
     table = _prediction_table(served, [part[0] for part in predictions])
-    return RowResult(row_html(explanation), table, source, same, sorted(parsed.unseen))
+    (reading,) = readings_if_affordable(explanation)
+    title = "" if reading is None else reading.title
+    return RowResult(row_html(explanation), title, table, source, same, sorted(parsed.unseen))
 
 
 def _prediction_table(served: Served, predictions: list[Array]) -> list[tuple[str, ...]]:
@@ -276,6 +302,7 @@ class Snippet:
     name: str
     row: Any
     k: int
+    explained: Any = None  # the class that effects refer to; None for the predicted class
     token: bool = False  # whether the service needs a token, which the command reads from $L2X_TOKEN
 
     @property
@@ -285,7 +312,8 @@ class Snippet:
 
     @property
     def _body(self) -> dict[str, Any]:
-        return {"rows": [self.row], "k": self.k}
+        chosen = {} if self.explained is None else {"class": self.explained}
+        return {"rows": [self.row], "k": self.k} | chosen
 
     def curl(self) -> str:
         """Return a shell command; the row is quoted, whatever it contains."""
@@ -317,7 +345,7 @@ class Pages:
         self._templates.globals["version"] = __version__
         self._templates.filters["path"] = lambda name: quote(name, safe="")
         self._templates.filters["plural"] = lambda unit: "patches" if unit == "patch" else f"{unit}s"
-        self._batcher: Batcher[tuple[Served, Any, int], RowResult] = Batcher(
+        self._batcher: Batcher[tuple[Served, Any, int, int | None], RowResult] = Batcher(
             _row_results, max_rows=1, queue=WAITING, promise=settings.timeout
         )
 
@@ -394,17 +422,18 @@ class Pages:
     async def _result(self, request: Request, form: Form, served: Served, fields: Mapping[str, str]) -> str:
         """Return explanation, predictions and the equivalent request; or a description of the problem."""
         try:
-            row, k = form.row(fields), form.k(fields)
-            result = await self._batcher.submit((served, row, k), 1)
+            row, k, output = form.row(fields), form.k(fields), form.output(fields)
+            result = await self._batcher.submit((served, row, k, output), 1)
         except (ServiceError, L2XError) as error:
             return self._rendered("problem.html", message=as_service_error(error).message)
         base = str(request.base_url).rstrip("/")  # as the client sees it, with the proxy's path
-        snippet = Snippet(base, served.name, row, k, token=self._settings.token is not None)
+        explained = None if output is None or served.classes is None else served.classes[output]
+        snippet = Snippet(base, served.name, row, k, explained, token=self._settings.token is not None)
         return self._rendered("result.html", about=served.description, k=k, result=result, snippet=snippet)
 
     def _rendered(self, name: str, **content: Any) -> str:
         return str(self._templates.get_template(name).render(**content))
 
 
-def _row_results(jobs: Sequence[tuple[Served, Any, int]]) -> Sequence[RowResult]:
-    return [row_result(served, row, k) for served, row, k in jobs]
+def _row_results(jobs: Sequence[tuple[Served, Any, int, int | None]]) -> Sequence[RowResult]:
+    return [row_result(*job) for job in jobs]
