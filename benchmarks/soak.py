@@ -180,10 +180,21 @@ def main() -> None:
     options.output.unlink(missing_ok=True)
     records, note = Records.load(options.output), measured_here() | {"minutes": options.minutes}
 
-    def record(measure: str, value: float, goal: float, holds: bool) -> None:
-        print(f"{'holds' if holds else 'FAILS'}  {value:8.3f}  {measure}", flush=True)
+    def record(measure: str, value: float, goal: float | None, holds: bool | None) -> None:
+        shown = {True: "holds", False: "FAILS", None: "     "}[holds]
+        print(f"{shown}  {value:8.3f}  {measure}", flush=True)
         finite = round(value, 3) if np.isfinite(value) else None
-        records.add([{"measure": measure, "value": finite, "goal": goal, "holds": bool(holds)} | note])
+        records.add(
+            [
+                {
+                    "measure": measure,
+                    "value": finite,
+                    "goal": goal,
+                    "holds": None if holds is None else bool(holds),
+                }
+                | note
+            ]
+        )
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -270,7 +281,7 @@ def run(
     memory = [look["mib"] for look in watch.between(seconds / 10, seconds)]
     grown = max(memory) - memory[0]
     record("memory growth after the first tenth, in MiB", grown, 20, grown < 20)
-    record("memory of the service, in MiB", memory[-1], 0, True)
+    record("memory of the service, in MiB", memory[-1], None, None)
     first, last = watch.looks[0], watch.looks[-1]
     passed = last["at"] - first["at"]
     rate = 60 * (last["verified"] - first["verified"]) / passed

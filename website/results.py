@@ -89,7 +89,11 @@ def benchmark_table(records: list[dict[str, Any]]) -> str:
     """Return the measurements of a benchmark and its goals."""
     reached = {True: "yes", False: "**no**", None: "–"}
     measured = [record for record in records if "measure" in record]
-    rows = [[r["measure"], str(r["value"]), str(r["goal"]), reached[r["holds"]]] for r in measured]
+    goals = ["–" if r["goal"] is None else str(r["goal"]) for r in measured]
+    rows = [
+        [r["measure"], str(r["value"]), goal, reached[r["holds"]]]
+        for r, goal in zip(measured, goals, strict=True)
+    ]
     return markdown_table(["measured", "value", "goal", "reached"], rows)
 
 

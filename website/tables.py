@@ -19,7 +19,7 @@ from l2x_experiments.records import NOTHING, Records
 from l2x_experiments.report import Cell, Table, mean_sd, name_of
 from website import DOCS, ROOT
 from website.pages import blocks, run_block, run_page, working_folder
-from website.results import RECORDS
+from website.results import RECORDS, markdown_table
 
 README = ROOT / "README.md"
 PICTURES = DOCS / "pictures"
@@ -178,7 +178,27 @@ def accuracies(*index: int) -> Callable[[Records], str]:
     return lambda group: f"{posthoc(group)} ({evaluator(group)})" if group else NOTHING
 
 
+def capacity_table() -> str:
+    """Return the absolute figures of the service: a line for each kind of input."""
+    found = records("serve").select(part="figures")
+    if not len(found):
+        return "`python benchmarks/serve.py --only figures` measures them; there are no records yet."
+    values: dict[str, dict[str, float]] = {}
+    for record in found:
+        kind, _, name = record["measure"].partition(": ")
+        values.setdefault(kind, {})[name] = record["value"]
+    columns = ["one worker", *next(iter(values.values()))]
+    rows = [[kind, *map(_rounded, figures.values())] for kind, figures in values.items()]
+    return f"{markdown_table(columns, rows)}\nMeasured on {found[0]['machine']}."
+
+
+def _rounded(value: float) -> str:
+    """Return a figure with two digits that count, or as a whole number."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "serve.md": {"capacity": capacity_table},
     "reproduce.md": {"ablation": ablation_tables, "printed": printed_table},
     "report.md": {"verdicts": verdicts_table},
     "tables.md": {"adult": adult_tables},
