@@ -38,6 +38,7 @@ from l2x.learning import (
     Model,
     Objective,
     Options,
+    PathSizes,
     PlackettLuce,
     Problem,
     Recipe,
@@ -62,6 +63,7 @@ from l2x.learning import (
     fit_text_encoder,
     input_scores,
     networks_of,
+    path_sizes_of,
     pick_device,
     prepare,
     recipes_of,
@@ -150,7 +152,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The fitted selector, w_θ.
     surrogate_ : FittedSurrogate
         The explainer's own q(y | x_S).
-    sizes_ : Sizes or None
+    sizes_ : Sizes, PathSizes or None
         What `explain(X, keep=...)` needs.
     classes_ : array or None
         The classes; None for regression.
@@ -280,7 +282,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 fit_text_encoder(selector, surrogate, data, run)
             train = fit_paths if isinstance(selector, SequentialSelector) else fit_selector
             finished = train(selector, surrogate, data, settings.sampler, run)  # equation 5
-        sizes = sizes_of(selector, surrogate, data)
+        sequential = isinstance(selector, SequentialSelector)
+        sizes = (path_sizes_of if sequential else sizes_of)(selector, surrogate, data)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are used.", stacklevel=2)
         self._set_fitted(data, selector, surrogate, sizes, run)
@@ -319,7 +322,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _Settings(features, objective, sampler, problem, queries, run)
 
     def _set_fitted(
-        self, data: TrainingRows, selector: nn.Module, surrogate: BaseSurrogate, sizes: Sizes | None, run: Run
+        self,
+        data: TrainingRows,
+        selector: nn.Module,
+        surrogate: BaseSurrogate,
+        sizes: Sizes | PathSizes | None,
+        run: Run,
     ) -> None:
         """Set the fitted attributes, all at the end: an earlier failure leaves a previous fit unchanged."""
         self.features_, self.selector_ = data.view, selector
@@ -416,10 +424,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self.selector_ if self._signed else None,
             ),
             known_predictions=known,
+            sequential=isinstance(self.selector_, SequentialSelector),
         )
         if keep is None:
             return explanation
-        return self.known_sizes().shortened(explanation, keep, partial(self._surrogate_inputs, X, scores))
+        sizes = self.known_sizes()
+        if isinstance(sizes, PathSizes):
+            prefixes = self.surrogate_.prefixes(X, scores, sizes.k)
+            return sizes.shortened(explanation, keep, prefixes, self.surrogate_.likelihood)
+        return sizes.shortened(explanation, keep, partial(self._surrogate_inputs, X, scores))
 
     def _ranked(self, X: Any, known: Array | None) -> tuple[Array, Mapping[str, int]]:
         """Return the scores (n, d) of checked inputs, and by column the rows with unseen categories."""
@@ -434,7 +447,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Whether the selector returns signed values of one output of each row."""
         return self.sampler is not None and self.sampler.signed
 
-    def known_sizes(self) -> Sizes:
+    def known_sizes(self) -> Sizes | PathSizes:
         """Return what `keep=` needs; raise an InputError if it was not learned."""
         if self.sizes_ is None:
             raise InputError(

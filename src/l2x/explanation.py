@@ -133,6 +133,9 @@ class Explanation:
         The class, or predicted value, that effects refer to; None for the predicted class. See `for_class`.
     scale : "probability", "log-odds", "value" or None
         The scale of the effects; None for the probability, or for regression the predicted value.
+    sequential : bool
+        Whether features were selected one after the other, each by the values of those before it, as with
+        `Explainer(..., selector="sequential")`. Such an explanation cannot leak the prediction.
 
     Examples
     --------
@@ -155,6 +158,7 @@ class Explanation:
     known_predictions: Array | None = None
     explained: Array | None = None
     scale: Scale | None = None
+    sequential: bool = False
 
     def __post_init__(self) -> None:
         d = self.scores.shape[1]
@@ -410,6 +414,27 @@ class Explanation:
 
         self._check_rows()
         return plot_explanation(self, path)
+
+    def paths(self) -> list[str]:
+        """Return the decision path of each row in words, such as "gain = 0, then education = 13".
+
+        Each feature was selected by the values before it; for texts, the values are the words themselves.
+        Raise an InputError unless the explanation is `sequential`.
+        """
+        from l2x.display import path_texts
+
+        return path_texts(self)
+
+    def tree(self, path: str | Path | None = None) -> Figure:
+        """Plot the decision paths of all rows as a tree, and save it to `path` if given.
+
+        Each node is a selected feature with the share of rows that reach it, and each branch the values that
+        lead to the next one. Raise an InputError unless the explanation is `sequential`.
+        """
+        from l2x.display import plot_tree
+
+        self._check_rows()
+        return plot_tree(self, path)
 
     def beeswarm(self, path: str | Path | None = None) -> Figure:
         """Plot the effects of each feature, one dot per row that selects it, and save it to `path` if given.

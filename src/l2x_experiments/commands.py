@@ -250,6 +250,24 @@ def effects(quick: bool, seeds: Seeds = None) -> Options:
     return {"seeds": seeds}
 
 
+@command("audit", lightgbm=True)
+def audit(
+    quick: bool,
+    seeds: Seeds = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind", metavar="KIND", help="Only adult, set, truth, small or mnist; repeat for more."
+        ),
+    ] = None,
+) -> Options:
+    """Not in the paper: a selector that cannot leak, and what that costs. Downloads Adult and MNIST.
+
+    Example:  `l2x reproduce audit --quick --kind set`
+    """
+    return {"seeds": seeds, "kinds": only}
+
+
 def _require_lightgbm() -> None:
     from l2x.errors import MissingExtraError
 

@@ -246,6 +246,7 @@ METHODS: dict[str, Method] = {
     "l2x-told": Method("l2x, prediction-aware", ours(uses_prediction=True, target="class")),
     "l2x-model": Method("l2x, objective = model", ours(objective="model")),
     "l2x-surrogate": Method("l2x, objective = surrogate", ours(objective="surrogate")),
+    "sequential": Method("l2x, sequential", ours(selector="sequential", sampler=None)),
     "fastshap": Method(
         "FastSHAP", ours(objective="surrogate", sampler=l2x.learning.samplers.Shapley(), training=None)
     ),

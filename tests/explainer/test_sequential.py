@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from toy_models import one_column, people
 
 import l2x
 from l2x.datasets import synthetic
+from l2x.display._paths import path_tree
 from l2x.evaluation import exact_sets
-from l2x.learning import SequentialSelector
+from l2x.export._onnx_parts import graph_inputs
+from l2x.learning import PathSizes, SequentialSelector
+from l2x.learning._rows import Categorical
 from l2x.learning._training import Phase
 
 PLAN = l2x.TrainingPlan(
@@ -189,3 +193,102 @@ def test_settings_that_do_not_fit_are_refused(options: dict[str, Any]) -> None:
     explainer = l2x.Explainer(one_column, 1, **{"selector": "sequential"} | options)
     with pytest.raises(l2x.errors.InputError, match="sequential"):
         explainer.fit(np.zeros((10, 3)))
+
+
+def test_paths_in_words_and_as_a_tree(fitted: l2x.Explainer, tmp_path: Path) -> None:
+    X = np.array([[1.0, 0.5, 0, 0, 0, 0], [-1.25, 0, 0.5, 0, 0, 0]])
+    explanation = fitted.explain(X)
+    assert explanation.paths() == ["x0 = 1, then x1 = 0.5", "x0 = -1.25, then x2 = 0.5"]
+    X = np.random.default_rng(3).normal(size=(300, 6))
+    figure = fitted.explain(X).tree(tmp_path / "tree.svg")
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    share = (fitted.explain(X).indices[:, 1] == 1).mean()
+    assert "x0\n100%" in texts
+    assert f"x1\n{share:.0%}" in texts
+    assert (tmp_path / "tree.svg").stat().st_size > 1000
+
+
+def test_the_tree_adds_up_and_names_values() -> None:
+    X = pd.DataFrame({"a": ["x", "x", "y", None], "b": [1.0, 2.0, np.nan, 4.0], "c": [0.0] * 4})
+    view = l2x.Columns().fit(X)
+    scores = np.array([[2, 1, 0.0], [2, 1, 0], [2, 0, 1], [2, 0, 1]])
+    explanation = l2x.Explanation(scores, 2, view.names_, inputs=X, view=view, sequential=True)
+    assert explanation.paths()[3] == "a = missing, then c = 0"
+    root = path_tree(explanation)
+    assert [(branch.feature, branch.rows.tolist(), branch.values) for branch in root.branches] == [
+        (1, [0, 1], "x"), (2, [2, 3], "y or missing"),
+    ]  # fmt: skip
+    assert root.branches[0].branches[0].values == "1 to 2"
+    with pytest.raises(l2x.errors.InputError, match="sequential"):
+        replace(explanation, sequential=False).paths()
+
+
+def test_the_report_excludes_leakage_by_construction(fitted: l2x.Explainer) -> None:
+    X = np.random.default_rng(4).normal(size=(700, 6))
+    found = l2x.report(fitted, branching, X[:500], X[500:], training=SHORT)
+    assert (found.finding, found.leaks) == ("none", False)
+    assert "by construction" in found.verdict
+    assert found["leakage"]["share"].value < 1
+    brief = l2x.report(fitted.explain(X[500:]), branching, X[:500], X[500:], training=SHORT, brief=True)
+    assert brief.finding == "none"
+
+
+def test_paths_stop_when_they_have_read_enough(fitted: l2x.Explainer, tmp_path: Path) -> None:
+    """After the first feature, only x_S may decide whether the path goes on."""
+    rng = np.random.default_rng(5)
+    X, others = rng.normal(size=(400, 6)), rng.normal(size=(400, 6))
+    half = fitted.explain(X, keep=0.5)
+    assert set(half.sizes) <= {1, 2}
+    assert (fitted.explain(X, keep=1).sizes == 2).all()
+    assert half.sizes.mean() <= fitted.explain(X, keep=0.95).sizes.mean()
+    changed = np.where(half.mask, X, others)
+    loaded = l2x.load(fitted.save(tmp_path / "paths.l2x"))
+    for each in (fitted, loaded):
+        found = each.explain(changed, keep=0.5)
+        np.testing.assert_array_equal(found.sizes, half.sizes)
+        np.testing.assert_array_equal(found.mask, half.mask)
+
+
+def test_sizes_follow_what_the_surrogate_knows() -> None:
+    """Half of the rows are certain after one feature, and the others need two."""
+    sure = np.arange(400) % 2 == 0
+    prefixes = np.zeros((400, 3, 2), dtype=np.float32)
+    prefixes[sure, 1:, 1] = prefixes[~sure, 2, 1] = 8.0
+    likelihood = Categorical(2)
+    target = torch.tensor([[0.0, 1.0]]).expand(400, 2)
+    information = [likelihood.log_likelihood(torch.from_numpy(prefixes[:, j]), target) for j in range(3)]
+    sizes = PathSizes.learn(prefixes, torch.stack(information, dim=1).numpy().astype(float), likelihood)
+    explanation = l2x.Explanation(np.tile([2.0, 1.0, 0.0], (400, 1)), 2, ["a", "b", "c"])
+    found = sizes.shortened(explanation, 0.95, iter([prefixes]), likelihood).sizes
+    assert (found == np.where(sure, 1, 2)).all()
+    again = PathSizes.restore(sizes.header(), sizes.tensors(), d=3, outputs=2)
+    np.testing.assert_array_equal(
+        again.shortened(explanation, 0.95, iter([prefixes]), likelihood).sizes, found
+    )
+    with pytest.raises(l2x.errors.ArtifactError, match="9 steps through 3"):
+        PathSizes.restore(sizes.header() | {"steps": 9}, sizes.tensors(), d=3, outputs=2)
+
+
+def test_the_onnx_graph_has_the_property(
+    example: tuple[str, l2x.Explainer, l2x.Explainer], tmp_path: Path
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    name, explainer, _ = example
+    rng = np.random.default_rng(6)
+    X, others = TABLES[name](200, rng), TABLES[name](200, rng)
+    session = onnxruntime.InferenceSession(explainer.export_onnx(tmp_path / "paths.onnx").read_bytes())
+
+    def selected(X: Any) -> np.ndarray:
+        feed, _ = graph_inputs(explainer.features_).read(explainer.features_.check(X))
+        indices: np.ndarray = session.run(["indices"], feed | {"k": np.array([3])})[0]
+        return indices
+
+    expected = selected(X)
+    np.testing.assert_array_equal(expected, explainer.explain(X).indices)
+    np.testing.assert_array_equal(selected(agreeing(explainer, X, others)), expected)
+
+
+def test_compare_knows_the_method() -> None:
+    X = np.random.default_rng(0).normal(size=(120, 4))
+    comparison = l2x.compare(one_column, X, ["sequential", "random"], k=1, training=SHORT)
+    assert comparison.explanations["sequential"].sequential

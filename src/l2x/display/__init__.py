@@ -29,6 +29,7 @@ from l2x.display._pages import (
     report_table,
     write_report,
 )
+from l2x.display._paths import path_texts, plot_tree
 from l2x.display._readings import MEANING, Reading, readings, readings_if_affordable
 from l2x.display._signed import plot_beeswarm, plot_dependence, plot_waterfall
 from l2x.display._style import (
@@ -88,6 +89,7 @@ __all__ = [
     "new_figure",
     "note",
     "patch_rectangles",
+    "path_texts",
     "percent",
     "pieces",
     "plain",
@@ -99,6 +101,7 @@ __all__ = [
     "plot_lines",
     "plot_report",
     "plot_sizes",
+    "plot_tree",
     "plot_waterfall",
     "png",
     "readings",

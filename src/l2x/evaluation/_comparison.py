@@ -41,6 +41,7 @@ OURS = "l2x"
 EXPLAINERS: dict[str, dict[str, Any]] = {
     OURS: {},
     "fastshap": {"sampler": Shapley(), "objective": "surrogate"},
+    "sequential": {"selector": "sequential"},
 }
 # Methods that can be called by name; the others need a surrogate.
 NAMES = [*EXPLAINERS, *(name for name, method in METHODS.items() if "surrogate" not in method.options())]
@@ -139,9 +140,10 @@ def compare(
     X : rows
         At least 20 rows, as the view takes them.
     methods : list
-        Names ("l2x", "fastshap" for Shapley values in one forward pass, and the keys of
-        `l2x.baselines.METHODS` that need no surrogate, such as "lime" or "random"), explainers (fitted here
-        if necessary), other objects with explain(X, k), or pairs (label, any of these).
+        Names ("l2x", "fastshap" for Shapley values in one forward pass, "sequential" for explanations that
+        cannot leak, and the keys of `l2x.baselines.METHODS` that need no surrogate, such as "lime" or
+        "random"), explainers (fitted here if necessary), other objects with explain(X, k), or pairs (label,
+        any of these).
     k : int
         Number of features to select.
     features : View, optional
@@ -151,7 +153,7 @@ def compare(
     evaluator : FittedSurrogate or BoostedEvaluator, optional
         A `fit_evaluator` or `fit_boosted_evaluator` on rows that are not in X; adds a column.
     training : TrainingPlan, optional
-        Training plan of "l2x" and "fastshap", by default the view's.
+        Training plan of "l2x", "fastshap" and "sequential", by default the view's.
     seed : int
         Seed of the split, of methods that learn, and of methods that draw samples.
 

@@ -25,7 +25,15 @@ from l2x.evaluation._metrics import (
     overlap,
     true_positive_rate,
 )
-from l2x.evaluation._verdict import TOLERANCE, UNTESTED, Fidelity, Verdict, fidelity_verdict, leakage_verdict
+from l2x.evaluation._verdict import (
+    EXCLUDED,
+    TOLERANCE,
+    UNTESTED,
+    Fidelity,
+    Verdict,
+    fidelity_verdict,
+    leakage_verdict,
+)
 from l2x.explanation import Explanation
 from l2x.learning import BITS, Bootstrap, Conditional, Estimate, RemovalTest
 from l2x.model import query
@@ -106,7 +114,9 @@ def measured_parts(evidence: Evidence, *, brief: bool) -> tuple[list[Part], Verd
         part(evidence) for part in (fidelity_part, evaluator_part, information_part)
     )
     if brief:
-        return [fidelity, evaluator, information], UNTESTED
+        return [fidelity, evaluator, information], (
+            Verdict("none", EXCLUDED) if evidence.explanation.sequential else UNTESTED
+        )
     leakage, verdict = leakage_part(evidence)
     parts = [fidelity, evaluator, leakage, information, stability_part(evidence)]
     if evidence.reference.truth is not None:
@@ -218,6 +228,7 @@ def leakage_part(evidence: Evidence) -> tuple[Part, Verdict]:
         missed=evidence.share(Estimate(missed)).value,
         rows=len(test.mask),
         same_for_all=bool((test.mask == test.mask[0]).all() and (train.mask == test.mask[0]).all()),
+        excluded=evidence.explanation.sequential,
     )
     about = (
         "An explanation leaks if knowing which features were selected says more about the prediction than "

@@ -44,6 +44,13 @@ SAME_FOR_ALL = Verdict(
 )
 
 
+EXCLUDED = (
+    "No leakage is possible by construction: features were selected one after the other, each by the values "
+    "of those before it. The selected values determine which features are selected, so knowing which ones "
+    "were selected adds nothing to their values."
+)
+
+
 NO_INFORMATION = Verdict(
     "inconclusive",
     "INCONCLUSIVE: the model's predictions hardly vary on these rows, so there is no information about them "
@@ -52,14 +59,25 @@ NO_INFORMATION = Verdict(
 
 
 def leakage_verdict(
-    share: Estimate, *, proven: bool, missed: float, rows: int, same_for_all: bool = False
+    share: Estimate,
+    *,
+    proven: bool,
+    missed: float,
+    rows: int,
+    same_for_all: bool = False,
+    excluded: bool = False,
 ) -> Verdict:
     """Return whether leakage is above the limit, below it, or neither with 95 % confidence.
 
     `share` is what the choice of features adds to their values, as a share of the information about the
     prediction. It is `proven` if fitting noise or a weak evaluator could not explain it. `missed` is the
-    share that the evaluator misses even with all features.
+    share that the evaluator misses even with all features. Leakage that is `excluded` by construction needs
+    no test; what the test measured is reported as its error.
     """
+    if excluded:
+        known = not np.isnan(share.value)
+        error = f" The test measured {share.value:+.1%}, which is its error." if known else ""
+        return Verdict("none", EXCLUDED + error)
     if np.isnan(share.value):
         return NO_INFORMATION
     if same_for_all and rows >= FEWEST_ROWS:

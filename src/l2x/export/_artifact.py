@@ -27,6 +27,7 @@ from l2x.learning import (
     FittedSurrogate,
     Likelihood,
     Objective,
+    PathSizes,
     Phase,
     Reference,
     Sampler,
@@ -262,7 +263,10 @@ def _restore(explainer: Explainer, settings: dict[str, Any], tensors: dict[str, 
     explainer.reference_ = None if reference is None else Reference.from_dict(reference)
     explainer.sizes_ = None
     if (sizes := settings["sizes"]) is not None:
-        explainer.sizes_ = Sizes.restore(sizes, tensors, d=view.d)
+        if "steps" in sizes:
+            explainer.sizes_ = PathSizes.restore(sizes, tensors, d=view.d, outputs=likelihood.outputs)
+        else:
+            explainer.sizes_ = Sizes.restore(sizes, tensors, d=view.d)
 
 
 def _check_shapes(

@@ -314,7 +314,7 @@ def tokenizer_json(view: TextView) -> str:
 
 def densely(network: nn.Module) -> nn.Module:
     """Return a copy on the CPU that computes the same numbers without skipping padding."""
-    network = copy.deepcopy(network).cpu().eval()
+    network = copy.deepcopy(network).cpu().eval().requires_grad_(requires_grad=False)
     dense = {
         WindowConvolution: DenseConvolution,
         SentenceEncoder: DenseEncoder,

@@ -164,7 +164,7 @@ class Columns(View):
 
     def selectable(self, x: Tensor) -> Tensor | None:
         """Exclude columns and groups that were missing in every training row; see `View.selectable`."""
-        return None if self.empty_ is None else (~self.empty_).to(x.device).expand(len(x), -1)
+        return None if self.empty_ is None else (~self.empty_).to(x.device).expand(x.shape[0], -1)
 
     def for_model(self, X: Any, mask: Array | None = None, *, rng: np.random.Generator | None = None) -> Any:
         """Return the table, with unselected cells replaced according to `masking`; see `View.for_model`."""

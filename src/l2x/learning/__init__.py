@@ -10,6 +10,7 @@ networks       the networks of each view, and the recipes that train them
 _sequential    a selector that reads only what it has selected so far, and its training
 _effects       signed contributions of the selected features
 _sizes         how many features each row needs: explain(X, keep=...)
+_path_sizes    the same for decision paths, which stop by what they have read
 _agreement     post-hoc accuracy, the removal test, and intervals
 _self_check    what `fit` checks on held-out rows
 _drift         counts of training rows, and how far new rows differ from them
@@ -45,6 +46,7 @@ from l2x.learning._effects import (
     subset_outputs,
     subsets_of,
 )
+from l2x.learning._path_sizes import PathSizes, path_sizes_of
 from l2x.learning._rows import (
     BITS,
     Categorical,
@@ -137,6 +139,7 @@ __all__ = [
     "Networks",
     "Objective",
     "Options",
+    "PathSizes",
     "Phase",
     "PlackettLuce",
     "Problem",
@@ -186,6 +189,7 @@ __all__ = [
     "networks_of",
     "objectives",
     "only_selectable",
+    "path_sizes_of",
     "perceptron",
     "pick_device",
     "plan_in_small_batches",

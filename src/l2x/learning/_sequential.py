@@ -36,7 +36,7 @@ from l2x.learning.samplers import (
 # The option `selector` of an explainer whose selector is sequential.
 SEQUENTIAL: Literal["sequential"] = "sequential"
 # Features that are compared per state in training, and the exploration bonus at its start and end.
-COMPARED, EXPLORE = 16, (0.3, 0.001)
+COMPARED, EXPLORE = 16, (0.1, 0.001)
 # The share of steps before a state that take any feature, so that states are learned before the policy
 # prefers them: otherwise the first feature is settled before anything is known about what follows it.
 ANYTHING = 0.5
@@ -46,7 +46,7 @@ FORGET = 0.97
 # The part of the preferences that reads no value learns this many times faster, and has this many units.
 COMMON_SPEED, HIDDEN = 5.0, 128
 # Weight of the squared preferences of the other part: rows without a reason to differ do not.
-SHRINKAGE = 0.003
+SHRINKAGE = 0.01
 # The learning rate, as a multiple of the default selector's.
 FASTER = 3.0
 # Preferences this close are computed again in double precision, where TIED ones count as equal: float32 sums
@@ -90,16 +90,12 @@ class SequentialSelector(nn.Module):
         super().__init__()
         self.policy = networks_of(view, view.d).predictor(sees_mask=True)
         self.common = perceptron([view.d, HIDDEN, view.d], "silu")
-        self.register_buffer("steps", torch.tensor(k))
+        self.d, self.k = view.d, k
+        self.register_buffer("steps", torch.tensor(k))  # saved: users may change the explainer's k
         self.register_buffer("excluded", torch.zeros(view.d, dtype=torch.bool))
         self._shared = _Shared(view)
         _zero_last_layer(self.policy, view.d)
         _zero_last_layer(self.common, view.d)
-
-    @property
-    def d(self) -> int:
-        """Return the number of features."""
-        return self.excluded.shape[0]
 
     def exclude(self, x: Tensor) -> None:
         """Exclude features that no row of x, encoded training rows, may select."""
@@ -109,10 +105,12 @@ class SequentialSelector(nn.Module):
 
     def preferences(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return the network's part of the preferences for the next feature, (m n, d), by masks (m n, d)."""
-        if reads_rows(self.policy):
+        tracing = torch.onnx.is_in_onnx_export()  # one mask per row, and no look-ups
+        if reads_rows(self.policy) and not tracing:
             read: Tensor = self.policy.read(x, mask)
             return read
-        x = x if len(x) == len(mask) else x.repeat(len(mask) // len(x), *[1] * (x.ndim - 1))
+        if not tracing and len(x) < len(mask):
+            x = x.repeat(len(mask) // len(x), *[1] * (x.ndim - 1))
         preferences: Tensor = self.policy(self._shared.view.mask(x, mask), mask)
         return preferences
 
@@ -126,15 +124,22 @@ class SequentialSelector(nn.Module):
         """Return the scores of the path on which every step takes the most probable feature."""
         mask = torch.zeros(x.shape[0], self.d, device=x.device)
         scores = logits = mask
-        for step in range(int(self.steps)):
+        for step in range(self.k):
             if step == 0:  # nothing has been read: one preference for all rows
                 logits = self.logits(self.preferences(x[:1], mask[:1]), mask[:1]) + mask
             else:
                 logits = self.logits(self.preferences(x, mask), mask)
             pick = torch.zeros_like(mask).scatter(1, self._best(logits, x, mask)[:, None], 1.0)
             pick = pick * (mask == 0)  # a path may be longer than there are features to select
-            mask, scores = mask + pick, scores + (self.steps - step) * pick
+            mask, scores = mask + pick, scores + (self.k - step) * pick
         return torch.where(mask > 0, scores, torch.log_softmax(logits, dim=-1))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *others: Any) -> None:
+        k = int(state_dict[f"{prefix}steps"])
+        if not 1 <= k <= self.d:
+            raise ValueError(f"a path of {k} steps through {self.d} features")
+        self.k = k
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     def _best(self, logits: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         """Return the most probable feature of each row, the first of equals, (n,).
@@ -142,7 +147,7 @@ class SequentialSelector(nn.Module):
         The result must not depend on the other rows of the batch, with which rounding may change.
         """
         best = logits.argmax(dim=-1)
-        if torch.onnx.is_in_onnx_export() or self.training or logits.shape[1] == 1:
+        if self.training or self.d == 1 or torch.onnx.is_in_onnx_export():
             return best
         first, second = logits.topk(2, dim=-1).values.unbind(dim=-1)
         close = (first - second <= CLOSE * (1 + first.abs())).nonzero()[:, 0]

@@ -172,6 +172,14 @@ class FitOptions:
             show_default="class for texts, otherwise distribution",
         ),
     ] = None
+    selector: Annotated[
+        Literal["sequential"] | None,
+        Option(
+            help="`sequential`: select one feature at a time, by the values of those selected so far; "
+            "explanations then cannot leak the prediction.",
+            show_default="all features at once",
+        ),
+    ] = None
     uses_prediction: Annotated[
         bool,
         Option(
@@ -243,6 +251,10 @@ def _check_usage(options: FitOptions) -> None:
     """Reject options that contradict each other."""
     if options.paper and options.objective is not None:
         raise typer.BadParameter("--paper implies --objective joint.", param_hint="--objective")
+    if options.selector is not None and (options.paper or options.uses_prediction):
+        raise typer.BadParameter(
+            "cannot be combined with --paper or --uses-prediction.", param_hint="--selector"
+        )
     if options.features == "columns":
         if options.column is not None:
             raise typer.BadParameter("needs --features words or --features sentences.", param_hint="--column")
@@ -291,7 +303,7 @@ def _unfitted(black_box: BlackBox, options: FitOptions) -> Explainer:
 
     view = _view(options)
     settings: dict[str, Any] = {"uses_prediction": options.uses_prediction, "queries": options.queries}
-    for name in ("objective", "target"):
+    for name in ("objective", "target", "selector"):
         if (choice := getattr(options, name)) is not None:
             settings[name] = choice
     settings["training"] = training_plan(
