@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -46,6 +48,20 @@ def test_shap_draws_them(tiny: l2x.TrainingPlan) -> None:
         axes = draw(content, show=False)
         assert "colour" in " ".join(label.get_text() for label in axes.get_yticklabels())
         plt.close("all")
+    axes = shap.plots.scatter(found[:, "a"], show=False, ax=plt.figure().add_subplot())
+    assert "SHAP value" in axes.get_ylabel()
+    (dots,) = [group for group in axes.collections if len(group.get_offsets()) == 200]
+    drawn = np.sort(np.ma.getdata(dots.get_offsets()), axis=0)
+    np.testing.assert_allclose(drawn[:, 1], np.sort(found.values[:, 1]), atol=1e-6)
+    force = shap.plots.force(found[0], matplotlib=False)
+    assert force.data["baseValue"] == pytest.approx(found.base_values[0])
+    assert force.data["outValue"] == pytest.approx(0.9)
+    # shap's own additivity check, which it applies to its explainers
+    check = shap.TreeExplainer.assert_additivity
+    own = SimpleNamespace(expected_value=found.base_values, feature_perturbation="interventional")
+    check(own, found.values, model(frame).max(axis=1))
+    with pytest.raises(shap.utils._exceptions.ExplainerError):
+        check(own, found.values[:, :-1] * 0, model(frame).max(axis=1))
 
 
 def test_captum_style(fitted: l2x.Explainer, table: np.ndarray) -> None:

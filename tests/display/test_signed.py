@@ -14,8 +14,8 @@ from shop import CASES, FRAME, shop_explainer, shop_explanation
 
 import l2x
 from l2x.display import AGAINST, TOWARDS, readings
-from l2x.display._signed import MOST, Steps, _value_colours, for_one_class
-from l2x.display._style import figure_svg
+from l2x.display._signed import MOST, Steps, _value_colours, draw_waterfall, for_one_class
+from l2x.display._style import figure_svg, new_figure
 from l2x.display._texts import PAGE, pieces, typeset
 from l2x.explanation import Explanation
 
@@ -58,6 +58,17 @@ def test_a_waterfall_of_many_features_still_adds_up(table: Explanation) -> None:
     assert "26 other selected features" in wide.labels
 
 
+def test_a_waterfall_has_no_probabilities_above_one(table: Explanation) -> None:
+    """Steps may lead beyond 100 %, although base and prediction are below."""
+    (reading,) = readings(table[0])
+    steep = type(reading)(**{**vars_of(reading), "base": 0.5, "effects": np.array([0.7, -0.6])})
+    _, (axes,) = new_figure(2.0)
+    draw_waterfall(axes, Steps.of(steep, ["a", "b"]))
+    assert axes.get_xlim()[1] > 1.1
+    assert 1.0 in axes.get_xticks().round(6)
+    assert axes.get_xticks().max() <= 1
+
+
 def vars_of(reading: Any) -> dict[str, Any]:
     return {name: getattr(reading, name) for name in type(reading).__dataclass_fields__}
 
@@ -82,7 +93,16 @@ def test_a_beeswarm_has_one_dot_per_selection(explained: Explanation, tmp_path: 
     effects = explained.for_class("leave").effects[explained.selected]
     np.testing.assert_allclose(np.sort(x), np.sort(effects), atol=1e-6)
     assert len(figure.axes) == 1 + (explained.view is not None and explained.view.kind == "table")
+    assert ("Grey: category" in figure.get_supxlabel()) == (len(figure.axes) == 2)
     assert (tmp_path / "swarm.png").stat().st_size > 10_000
+
+
+def test_the_label_of_the_colour_bar_is_inside_the_figure(table: Explanation) -> None:
+    figure = table.beeswarm()
+    figure.draw_without_rendering()
+    box = figure.axes[1].yaxis.label.get_window_extent()
+    assert box.height > 5
+    assert 0 <= box.y0 < box.y1 <= figure.bbox.height
 
 
 def test_a_beeswarm_of_a_class_of_ones_own(table: Explanation) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +74,56 @@ def test_they_add_up_for_every_class_and_scale(explained: tuple[l2x.Explainer, A
     predicted = explanation.contributions
     model = l2x.as_black_box(explainer.model)(X)
     np.testing.assert_allclose(predicted.prediction, model.max(axis=1) if len(scales) > 1 else model[:, 0])
+
+
+def two_values(X: Any) -> np.ndarray:
+    X = np.asarray(X, dtype=float)
+    return np.stack([values(X), -5 * X[:, 1]], axis=1)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "class": {"target": "class"},
+    "prediction-aware": {"uses_prediction": True},
+    "surrogate": {"objective": "surrogate"},
+    "model": {"objective": "model"},
+    "joint": {"objective": "joint"},
+    "Shapley": {"objective": "surrogate", "sampler": l2x.samplers.Shapley()},
+    "sequential": {"selector": "sequential"},
+    "groups": {"features": l2x.ColumnGroups({"both": ["x0", "x1"]})},
+    "two values": {"model": l2x.as_black_box(two_values, task="regression")},
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+@pytest.mark.parametrize("ask", [{}, {"k": 1}, {"k": 3}, {"keep": 0.8}])
+def test_they_add_up_however_features_are_selected(case: str, ask: dict[str, Any], tmp_path: Path) -> None:
+    """With the model, with predictions that are passed in, and without the model, for every class."""
+    explainer = _fitted(case)
+    if "keep" in ask and explainer.sizes_ is None:
+        pytest.skip("sizes were not learned")
+    model = l2x.as_black_box(explainer.model)(ROWS)
+    cases: list[tuple[Explanation, Any]] = [(explainer.explain(ROWS, **ask), model)]
+    if case != "model":  # its effects need the model
+        alone = l2x.load(explainer.save(tmp_path / "e.l2x"))
+        passed = {"predictions": model} if explainer.uses_prediction else {}
+        cases.append((alone.explain(ROWS, predictions=model, **ask), model))
+        cases.append((alone.explain(ROWS, **passed, **ask), model if passed else None))
+    for explanation, predictions in cases:
+        for output in [None, *range(model.shape[1])]:
+            found = explanation.for_class(output).contributions
+            whole = found.base + found.effects.sum(axis=1) + found.rest
+            np.testing.assert_allclose(whole, found.prediction, rtol=1e-6, atol=1e-6)
+            assert not found.effects[~explanation.selected].any()
+            if predictions is not None and output is not None:
+                np.testing.assert_allclose(found.prediction, predictions[:, output], rtol=1e-6)
+
+
+@cache
+def _fitted(case: str) -> l2x.Explainer:
+    options = {"model": classes, **OPTIONS[case]}
+    plan = l2x.TrainingPlan.quick().with_steps(value=4, selector=3)
+    rows = pd.DataFrame(ROWS, columns=[f"x{i}" for i in range(5)]) if case == "groups" else ROWS
+    return l2x.Explainer(options.pop("model"), 2, training=plan, **options).fit(rows)
 
 
 def test_they_do_not_depend_on_other_rows_and_survive_a_file(

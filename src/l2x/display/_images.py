@@ -103,7 +103,10 @@ def _plot_one(one: Explanation) -> Figure:
         draw_waterfall(
             right, Steps.of(reading, [f"patch {rank + 1}" for rank in range(len(reading.effects))])
         )
-        note(figure, f"{how_to_read(reading)} Outlines: solid or dashed alike; all other patches are dimmed.")
+        note(
+            figure,
+            f"{how_to_read(reading)} Outlines are solid or dashed in the same way; all other patches are dimmed.",
+        )
     return figure
 
 

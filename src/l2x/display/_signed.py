@@ -68,7 +68,10 @@ def plot_waterfall(explanation: Explanation) -> Figure:
         steps = Steps.of(reading, labels)
         figure, (axes,) = new_figure(1.35 + 0.29 * len(steps.labels), title=reading.title)
         draw_waterfall(axes, steps)
-        note(figure, f"{how_to_read(reading)} {len(chosen)} of {count(one.scores.shape[1], 'feature')}.")
+        note(
+            figure,
+            f"{how_to_read(reading)} Selected: {len(chosen)} of {count(one.scores.shape[1], 'feature')}.",
+        )
     return figure
 
 
@@ -123,7 +126,11 @@ def draw_waterfall(axes: Axes, steps: Steps) -> None:
         axes.get_yticklabels()[line].set_color(MUTED)
     axes.set_xlim(totals.min() - 0.04 * span, totals.max() + 0.2 * span)
     axes.grid(axis="x", linewidth=0.8)
-    axes.xaxis.set_major_locator(_ticks())
+    low, high = axes.get_xlim()
+    if steps.scale == "probability":  # a step may lead beyond, but no probability is there
+        low, high = max(low, 0.0), min(high, 1.0)
+    ticks = _ticks().tick_values(*axes.get_xlim())
+    axes.set_xticks(ticks[(ticks >= low - 1e-9) & (ticks <= high + 1e-9)])
     axes.xaxis.set_major_formatter(lambda value, _: level(_inside(value, steps.scale), steps.scale))
 
 
@@ -171,7 +178,8 @@ def plot_beeswarm(explanation: Explanation, path: str | Path | None = None) -> F
         axes.set_xlabel(f"effect on {on}, {AXIS[found.scale]}", color=MUTED, loc="left")
         if any(swarm.colours is not None for swarm in shown):
             _value_bar(figure, axes)
-        note(figure, _beeswarm_note(explanation, drawn, hidden))
+        grey = any(swarm.colours is not None and np.isnan(swarm.colours).any() for swarm in shown)
+        note(figure, _beeswarm_note(explanation, drawn, hidden) + " Grey: category or missing." * grey)
     return saved(figure, path)
 
 
@@ -241,12 +249,12 @@ def _colour_map() -> Any:
 
 
 def _value_bar(figure: Figure, axes: Axes) -> None:
-    """Draw the colour bar of values; grey, for values without an order, is explained next to it."""
+    """Draw the colour bar of values; the note explains grey, for values without an order."""
     cm: Any = require("matplotlib.cm", extra="plots")
     bar = figure.colorbar(cm.ScalarMappable(cmap=_colour_map()), ax=axes, ticks=[0, 1], aspect=30, pad=0.02)
     bar.ax.set_yticklabels(["low", "high"], color=INK)
     bar.ax.tick_params(length=0)
-    bar.set_label("value of the feature (grey: category, missing)", color=MUTED)
+    bar.set_label("value", color=MUTED)
     bar.outline.set_visible(False)
 
 
