@@ -105,7 +105,7 @@ def _plot_one(one: Explanation) -> Figure:
         )
         note(
             figure,
-            f"{how_to_read(reading)} Outlines are solid or dashed in the same way; all other patches are dimmed.",
+            f"{how_to_read(reading)} Outlines alike; all other patches are dimmed.",
         )
     return figure
 
