@@ -18,13 +18,15 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from torch import Tensor, nn
 
 from l2x._base import say
-from l2x._base.arrays import Array, tensor_to_array
-from l2x.errors import InputError, NotFittedError, some
+from l2x._base.arrays import Array, is_whole, tensor_to_array
+from l2x.errors import InputError, NotFittedError, shown, some
 from l2x.explanation import Explanation
 from l2x.features import Columns, View, checked_k
 from l2x.files import Table, read_predictions, read_training_rows
 from l2x.learning import (
+    CLOSE,
     COUNTED_ROWS,
+    PRIOR,
     SEQUENTIAL,
     TOO_FEW,
     BaseSurrogate,
@@ -40,6 +42,7 @@ from l2x.learning import (
     Options,
     PathSizes,
     PlackettLuce,
+    Polisher,
     Problem,
     Recipe,
     Reference,
@@ -61,7 +64,10 @@ from l2x.learning import (
     fit_paths,
     fit_selector,
     fit_text_encoder,
+    guaranteed,
     input_scores,
+    learned_prior,
+    network_of,
     networks_of,
     path_sizes_of,
     pick_device,
@@ -74,9 +80,11 @@ from l2x.learning import (
     sizes_of,
     surrogate_inputs,
     updates_ahead,
+    verified,
 )
 from l2x.model import (
     BlackBox,
+    Endpoint,
     Memory,
     announce,
     as_black_box,
@@ -88,9 +96,8 @@ from l2x.model import (
     without_reserve,
 )
 
-# With fewer training rows, methods that query the model for each explanation are more accurate
-# (docs/notebook.md).
-FEW_ROWS = 1000
+# One query in this many that training has left may be used to choose how much to polish.
+CALIBRATING = 4
 
 
 @dataclass(eq=False, repr=False)
@@ -154,6 +161,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The explainer's own q(y | x_S).
     sizes_ : Sizes, PathSizes or None
         What `explain(X, keep=...)` needs.
+    prior_ : float
+        The weight of the learned ranking when selections are polished.
     classes_ : array or None
         The classes; None for regression.
     n_features_in_ : int
@@ -284,9 +293,12 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             finished = train(selector, surrogate, data, settings.sampler, run)  # equation 5
         sequential = isinstance(selector, SequentialSelector)
         sizes = (path_sizes_of if sequential else sizes_of)(selector, surrogate, data)
+        prior = PRIOR
+        if objective.queries_model and self._no_polish(selector, surrogate) is None:
+            prior = learned_prior(selector, surrogate, data, (limit - data.queried_masked) // CALIBRATING)
         if not finished:
             warnings.warn("Training was interrupted; the best weights so far are used.", stacklevel=2)
-        self._set_fitted(data, selector, surrogate, sizes, run)
+        self._set_fitted(data, selector, surrogate, sizes, prior, run)
         self._check(data, limit, progress=run.plan.progress)
         self.fit_seconds_ = time.perf_counter() - started
         self.fitted_at_: datetime | None = datetime.now(UTC)
@@ -295,8 +307,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> _Settings:
         """Check everything that can be checked without data."""
         objective, features = as_objective(self.objective), self.features or Columns()
-        ours = recipes_of(features).ours
-        recipe = ours if objective.fixed else Recipe()  # for joint training, as in the paper
+        ours, recipe = recipes_of(features).ours, _recipe(objective, features)
         sampler = self.sampler or recipe.sampler or PlackettLuce()
         if self.selector == SEQUENTIAL:
             sampler = sampler_of_paths(self.sampler, objective, uses_prediction=self.uses_prediction)
@@ -327,12 +338,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         selector: nn.Module,
         surrogate: BaseSurrogate,
         sizes: Sizes | PathSizes | None,
+        prior: float,
         run: Run,
     ) -> None:
         """Set the fitted attributes, all at the end: an earlier failure leaves a previous fit unchanged."""
         self.features_, self.selector_ = data.view, selector
         self.surrogate_ = FittedSurrogate(data.view, surrogate, data.black_box)
-        self.sizes_ = sizes
+        self.sizes_, self.prior_ = sizes, prior
         self.history_ = run.history
         self.n_features_in_ = data.view.d
         self.classes_: Array | None = None
@@ -347,16 +359,15 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         left = limit - data.queried_masked
         check = self_check(self._explain_to_check, self.surrogate_, data, queries=left, seed=self.seed)
         self.check_: SelfCheck = check
+        if check.by_model is not None:
+            left = limit - data.queried_masked
+            found = guaranteed(self.explain_quietly, data, queries=left)
+            self.check_ = check = replace(check, guarantees=found)
         self.rows_queried_, self.queries_ = data.queried, data.queried_masked
-        lines = [check.sentence, check.hint]
+        lines = [check.sentence, check.guarantee, check.hint]
         if as_objective(self.objective).queries_model:
             queried = f"Queried the model for {data.labelled:,} rows and {self.queries_:,} masked rows"
             lines.insert(0, f"{queried} (limit {limit:,}).")
-        if (number := len(data.train)) < FEW_ROWS:
-            lines.append(
-                f"Only {number:,} training rows: with so few, methods that query the model for each "
-                "explanation may be more accurate."
-            )
         for line in filter(None, lines):
             say(line, visible=progress)
         for message in check.warnings:
@@ -364,16 +375,26 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _explain_to_check(self, X: Any, predictions: Array) -> Explanation:
         """Explain X as `check_` and `still_valid` do, so that their figures can be compared."""
-        return self.explain_quietly(X, predictions=predictions if self.uses_prediction else None)
+        return self.explain_quietly(X, predictions=predictions)
 
     def explain(
-        self, X: Any, k: int | None = None, *, predictions: Any = None, keep: float | None = None
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        predictions: Any = None,
+        keep: float | None = None,
+        polish: bool | None = None,
+        verify: bool = False,
+        refine: int = 0,
     ) -> Explanation:
-        """Return the k features that each prediction depends on most: one forward pass, without the model.
+        """Return the k features that each prediction depends on most.
 
-        The result is deterministic, and memory beyond X and the scores does not grow with the number of rows.
-        Categories that did not occur in training carry no information; `explanation.unseen` counts them, and
-        a warning names them.
+        The selector proposes features in one forward pass. If the model's predictions are at hand, the
+        surrogate then polishes the proposal of each row. Without them, and with `polish=False`, the forward
+        pass is all, and the model is never called. The result is deterministic, and memory beyond X and the
+        scores does not grow with the number of rows. Categories that did not occur in training carry no
+        information; `explanation.unseen` counts them, and a warning names them.
 
         Parameters
         ----------
@@ -383,34 +404,72 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Features per explanation; default the explainer's own.
         predictions : array or frame, optional
             The model's predictions for X, class probabilities (n, classes) or predicted values. They spare
-            `explanation.predictions` and effects a query; an explainer with `uses_prediction=True` needs them
-            and queries the model by default.
+            polishing, `explanation.predictions` and effects a query; an explainer with `uses_prediction=True`
+            needs them and queries the model by default.
         keep : float, optional
             Keep only as many features, at most k, as a row needs, so that on average this share of the
             information in the k features remains; `explanation.sizes` has the numbers. Shares from 0.5 to
             0.999 and sizes up to the explainer's own k are learned on held-out rows; larger shares keep all
             k. Information is measured by the surrogate, which is evaluated for 0 .. k features of each row
             and takes longer than the selection. The model may need more features: see `score(X, keep=...)`.
+            The selection is not polished.
+        polish : bool, optional
+            Whether to search near the proposed features for those from which the surrogate best predicts the
+            model's prediction for this row. By default it does if `predictions` are passed or a local model
+            is attached, which is then queried once per row. An `Endpoint` is queried only with
+            `polish=True`, `verify` or `refine`.
+        verify : bool
+            Query the model for each row with its selected features alone; `explanation.confirmed` shows where
+            it predicts the same: the same class, or a value within the tolerance of `check_`.
+        refine : int
+            Maximum number of such queries per row. Where the model does not confirm the selection, it is
+            queried for other features that the surrogate ranks highly, until it confirms some.
+            `explanation.queries` has the numbers.
 
         Returns
         -------
         Explanation
             The scores and the selected features of each row.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(300, 5))
+        >>> def model(X):
+        ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
+        ...     return np.stack([1 - p, p], axis=1)
+        >>> explainer = Explainer(model, k=1, training=TrainingPlan.quick()).fit(X)
+        >>> refined = explainer.explain(X[:3], refine=10)
+        >>> refined.confirmed.tolist(), refined.queries.tolist()
+        ([True, True, True], [1, 1, 1])
         """
-        explanation = self.explain_quietly(X, k, predictions=predictions, keep=keep)
+        explanation = self.explain_quietly(
+            X, k, predictions=predictions, keep=keep, polish=polish, verify=verify, refine=refine
+        )
         warn_unseen(explanation.unseen, stacklevel=3)
         return explanation
 
     def explain_quietly(
-        self, X: Any, k: int | None = None, *, predictions: Any = None, keep: float | None = None
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        predictions: Any = None,
+        keep: float | None = None,
+        polish: bool | None = None,
+        verify: bool = False,
+        refine: int = 0,
     ) -> Explanation:
         """Explain without a warning, for callers that collect `unseen` over many batches; see `explain`."""
         self.check_fitted()
         view = self.features_
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
+        polish = self._checked_polish(polish, keep, verify, refine, given=predictions is not None)
         known = self._known_predictions(X, predictions)
         scores, counts = self._ranked(X, known)
+        if known is None and (polish or verify or refine):
+            known = self._queried(X)
         explanation = Explanation(
             scores,
             k,
@@ -426,13 +485,103 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             known_predictions=known,
             sequential=isinstance(self.selector_, SequentialSelector),
         )
-        if keep is None:
-            return explanation
-        sizes = self.known_sizes()
+        if keep is not None:
+            explanation = self._shortened(explanation, keep)
+        return self._right_for_every_row(explanation, polish, verify, refine)
+
+    def _shortened(self, explanation: Explanation, keep: float) -> Explanation:
+        """Return the explanation with as many features as each row needs."""
+        X, scores, sizes = explanation.inputs, explanation.scores, self.known_sizes()
         if isinstance(sizes, PathSizes):
             prefixes = self.surrogate_.prefixes(X, scores, sizes.k)
             return sizes.shortened(explanation, keep, prefixes, self.surrogate_.likelihood)
         return sizes.shortened(explanation, keep, partial(self._surrogate_inputs, X, scores))
+
+    def would_query(
+        self,
+        *,
+        given: bool = False,
+        keep: float | None = None,
+        polish: bool | None = None,
+        verify: bool = False,
+        refine: int = 0,
+    ) -> bool:
+        """Return whether `explain` would query the model; `given` means that predictions are."""
+        polish = self._checked_polish(polish, keep, verify, refine, given=given)
+        return verify or refine > 0 or (not given and (polish or self.uses_prediction))
+
+    def _right_for_every_row(
+        self, explanation: Explanation, polish: bool, verify: bool, refine: int
+    ) -> Explanation:
+        """Polish, refine or verify the proposals of the selector."""
+        X, known = explanation.inputs, explanation.known_predictions
+        if known is None or not (polish or verify or refine):
+            return explanation
+        polisher = Polisher(self.surrogate_, self.preserved, self.prior_)
+        proposal = X, explanation.scores, explanation.k, known
+        if refine:
+            found = polisher.refine(self.black_box(), *proposal, queries=refine, tolerance=self._tolerance)
+            return replace(explanation, chosen=found.chosen, confirmed=found.confirmed, queries=found.queries)
+        if polish:
+            explanation = replace(explanation, chosen=polisher.polish(*proposal))
+        if not verify:
+            return explanation
+        confirmed = verified(self.black_box(), self.features_, X, explanation.mask, known, self._tolerance)
+        return replace(explanation, confirmed=confirmed, queries=np.ones(len(X), dtype=np.int64))
+
+    def _checked_polish(
+        self, polish: bool | None, keep: float | None, verify: bool, refine: int, *, given: bool
+    ) -> bool:
+        """Return whether to polish; raise an InputError for options that exclude each other."""
+        if not is_whole(refine, least=0):
+            raise InputError(
+                f"refine is {shown(refine)}; expected a number of queries per row, such as 30, or 0."
+            )
+        if keep is not None and (polish or refine):
+            option = "polish=True" if polish else f"refine={refine}"
+            raise InputError(f"keep= selects by the learned scores alone; leave out {option}, or keep=.")
+        if (verify or refine) and self.model is None:
+            option = f"refine={refine}" if refine else "verify=True"
+            raise InputError(
+                f"{option} queries the model, and this explainer has none: l2x.load(path, model=...)."
+            )
+        if refine and polish is False:
+            raise InputError("refine= begins with polished selections; leave out polish=False.")
+        unable = self._no_polish(self.selector_, self.surrogate_.surrogate)
+        if (polish or refine) and unable:
+            raise InputError(f"Selections cannot be polished: {unable}.")
+        if polish is not None or unable or keep is not None:
+            return bool(polish)
+        local = self.model is not None and not isinstance(self.black_box().predict, Endpoint)
+        usual = as_objective(self.objective).fixed  # joint training is the paper's: one forward pass
+        return usual and (given or self.uses_prediction or local or refine > 0)
+
+    def _no_polish(self, selector: nn.Module, surrogate: BaseSurrogate) -> str | None:
+        """Return why selections cannot be polished; None if they can."""
+        if self._signed:
+            return f"features are ranked by the values that {type(self.sampler).__name__}() learned"
+        if isinstance(selector, SequentialSelector):
+            return (
+                "a sequential selector guarantees that selections do not leak, and polishing would break that"
+            )
+        if network_of(surrogate) is None:
+            return "objective='model' has no surrogate network"
+        return None
+
+    @property
+    def preserved(self) -> Target:
+        """What the selected features preserve: `target`, or the default of the view's recipe."""
+        return self.target or _recipe(as_objective(self.objective), self.features_).target
+
+    @property
+    def _tolerance(self) -> float | None:
+        """The error within which predicted values count as the same; None for classes."""
+        if self.classes_ is not None:
+            return None
+        checked = self.check_.decisive
+        if checked is not None and checked.tolerance is not None:
+            return checked.tolerance
+        return CLOSE * float(max(self.surrogate_.likelihood.scale))  # type: ignore[attr-defined]
 
     def _ranked(self, X: Any, known: Array | None) -> tuple[Array, Mapping[str, int]]:
         """Return the scores (n, d) of checked inputs, and by column the rows with unseen categories."""
@@ -466,14 +615,21 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if predictions is not None:
             logits = self.model is not None and self.black_box().logits
             return checked_predictions(predictions, len(X), likelihood, classes=self.classes_, logits=logits)
-        if not self.uses_prediction:
-            return None
+        return self._queried(X) if self.uses_prediction else None
+
+    def _queried(self, X: Any) -> Array:
+        """Query the model for checked inputs."""
         if not len(X):
-            return np.zeros((0, likelihood.outputs))
+            return np.zeros((0, self.surrogate_.likelihood.outputs))
         if self.model is None:
+            what = (
+                "This explainer is prediction-aware"
+                if self.uses_prediction
+                else "Polishing needs predictions"
+            )
             raise InputError(
-                "This explainer is prediction-aware: pass explain(X, predictions=...), or load it with its "
-                "model, l2x.load(path, model=...)."
+                f"{what}: pass explain(X, predictions=...), or load the explainer with its model, "
+                "l2x.load(path, model=...)."
             )
         return query(self.black_box(), self.features_, X)
 
@@ -521,14 +677,22 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             explanation = replace(explanation, explained=position)
         return attribution(explanation, inputs)
 
-    def score(self, X: Any, y: Any = None, *, keep: float | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        keep: float | None = None,
+        polish: bool | None = None,
+        refine: int = 0,
+    ) -> float:
         """Return the post-hoc accuracy: how often the selected features of X alone give the same class.
 
         For regression it is the R² of these predictions. The float prints with the values for random features
-        and for all other features. `y` is ignored, for compatibility with scikit-learn; `keep` is that of
-        `explain`.
+        and for all other features. `y` is ignored, for compatibility with scikit-learn; `keep`, `polish` and
+        `refine` are those of `explain`.
         """
-        return scored(self.black_box(), X, self.explain(X, keep=keep))
+        return scored(self.black_box(), X, self.explain(X, keep=keep, polish=polish, refine=refine))
 
     def still_valid(
         self, X: Any, *, rows: int = 1000, expected: float | None = None, seed: int = 0
@@ -728,6 +892,11 @@ def _read(X: Any, predictions: Any, rows: int, settings: _Settings, black_box: B
             table, settings.features, model_columns=black_box.columns, rows=rows, seed=seed
         )
     return X, predictions
+
+
+def _recipe(objective: Objective, features: View) -> Recipe:
+    """Return our recipe for a view; for joint training the paper's."""
+    return recipes_of(features).ours if objective.fixed else Recipe()
 
 
 def _network(given: nn.Module | Options | None, build: Any, **options: Any) -> nn.Module:

@@ -136,6 +136,14 @@ class Explanation:
     sequential : bool
         Whether features were selected one after the other, each by the values of those before it, as with
         `Explainer(..., selector="sequential")`. Such an explanation cannot leak the prediction.
+    chosen : (n, k) array of int or None
+        The selected features, best first, if they are not simply those with the k highest scores: polishing
+        and refining choose among the features with high scores.
+    confirmed : (n,) array of bool or None
+        Whether the model predicts the same from the selected features alone; None if it was not queried for
+        that: see `explain(X, verify=True)`.
+    queries : (n,) array of int or None
+        Masked rows that the model was queried for to confirm each row; None without such queries.
 
     Examples
     --------
@@ -159,6 +167,9 @@ class Explanation:
     explained: Array | None = None
     scale: Scale | None = None
     sequential: bool = False
+    chosen: Array | None = None
+    confirmed: Array | None = None
+    queries: Array | None = None
 
     def __post_init__(self) -> None:
         d = self.scores.shape[1]
@@ -170,7 +181,13 @@ class Explanation:
     @cached_property
     def indices(self) -> Array:
         """Selected features, best first, (n, k); ties go to the lower index."""
-        return best(self.scores, self.k)
+        if self.chosen is None:
+            return best(self.scores, self.k)
+        if self.k <= self.chosen.shape[1]:
+            return self.chosen[:, : self.k]
+        others = self.scores.copy()  # the best of the others follow
+        np.put_along_axis(others, self.chosen, np.inf, axis=1)
+        return np.concatenate([self.chosen, best(others, self.k)[:, self.chosen.shape[1] :]], axis=1)
 
     @cached_property
     def mask(self) -> Array:
@@ -308,6 +325,9 @@ class Explanation:
             sizes=None if self.sizes is None else self.sizes[chosen],
             known_predictions=None if known is None else known[chosen],
             explained=None if self.explained is None else self.explained[chosen],
+            chosen=None if self.chosen is None else self.chosen[chosen],
+            confirmed=None if self.confirmed is None else self.confirmed[chosen],
+            queries=None if self.queries is None else self.queries[chosen],
         )
         part = replace(part, unseen=part._count_unseen()) if self.unseen else part
         if "contributions" in self.__dict__:  # computed before: do not compute it again
@@ -318,7 +338,8 @@ class Explanation:
         """Return a frame with one row per input and the columns feature_1 .. feature_k, score_1 .. score_k.
 
         The frame comes from the same library as the input (pandas for arrays) and has its index. If a row
-        has fewer than k features, the last names are missing and the last scores are NaN.
+        has fewer than k features, the last names are missing and the last scores are NaN. Explanations that
+        were verified have a column confirmed.
 
         Parameters
         ----------
@@ -331,6 +352,8 @@ class Explanation:
         names[~self.selected] = None
         scores = np.where(self.selected, self.selected_scores, np.nan).T
         columns: dict[str, Any] = by_rank(names.T.tolist(), scores)
+        if self.confirmed is not None:
+            columns["confirmed"] = self.confirmed
         if effects:
             found = self.contributions
             shown = np.where(self.selected, found.effects, np.nan)
@@ -356,6 +379,9 @@ class Explanation:
             }
             for row, picked, names in zip(self.scores, self.indices, self.names, strict=True)
         ]
+        if self.confirmed is not None:
+            for row, confirmed in zip(rows, self.confirmed.tolist(), strict=True):
+                row["confirmed"] = confirmed
         if effects:
             found = self.contributions
             for i, row in enumerate(rows):
@@ -526,6 +552,8 @@ def arrow_columns(explanation: Explanation, *, effects: bool = False) -> dict[st
     else:
         names = [pa.array(own[:, j], pa.string(), mask=masks[j]) for j in range(explanation.k)]
     columns = by_rank(names, [pa.array(scores[j], mask=masks[j]) for j in range(explanation.k)])
+    if explanation.confirmed is not None:
+        columns["confirmed"] = pa.array(explanation.confirmed)
     if effects:
         found = explanation.contributions.effects.T.copy()
         columns |= {f"effect_{j + 1}": pa.array(found[j], mask=masks[j]) for j in range(explanation.k)}

@@ -268,6 +268,23 @@ def audit(
     return {"seeds": seeds, "kinds": only}
 
 
+@command("refine", needs=BASELINES, lightgbm=True)
+def refine(
+    quick: bool,
+    seeds: Seeds = None,
+    problems: Annotated[
+        list[str] | None, typer.Option("--problem", metavar="TABLE", help="Only this table; repeat for more.")
+    ] = None,
+) -> Options:
+    """Not in the paper: polished and refined selections on tables, compared with SHAP and LIME.
+
+    Downloads Adult and three packages that carry tables.
+
+    Example:  `l2x reproduce refine --quick --problem titanic`
+    """
+    return {"seeds": seeds, "problems": problems}
+
+
 def _require_lightgbm() -> None:
     from l2x.errors import MissingExtraError
 

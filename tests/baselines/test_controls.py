@@ -160,7 +160,7 @@ def error(explanation: l2x.Explanation) -> np.ndarray:
 
 
 def test_the_first_feature_is_the_best_one_for_each_row() -> None:
-    view = l2x.Columns().fit(X)
+    view = l2x.Columns(masking="mean").fit(X)
     found = GreedySearch(mean, features=view, progress=False).explain(X, 1)
     for i in range(5):
         only = np.zeros((40, 5), dtype=bool)
@@ -170,7 +170,7 @@ def test_the_first_feature_is_the_best_one_for_each_row() -> None:
 
 
 def test_further_rounds_are_never_worse() -> None:
-    view = l2x.Columns().fit(X)
+    view = l2x.Columns(masking="mean").fit(X)
     once, thrice = (
         GreedySearch(mean, features=view, rounds=rounds, progress=False).explain(X, 2) for rounds in (1, 3)
     )

@@ -70,9 +70,9 @@ def test_search(black_box: l2x.model._black_box.BlackBox) -> None:
 
 
 def test_search_for_regression() -> None:
-    X = np.random.default_rng(0).normal(size=(5, 4))
-    explanation = baselines.GreedySearch(lambda X: 3 * X[:, 2], progress=False).explain(X, k=1)
-    assert explanation.indices[:, 0].tolist() == [2] * 5
+    X, view = np.random.default_rng(0).normal(size=(5, 4)), l2x.Columns(masking="mean")
+    search = baselines.GreedySearch(lambda X: 3 * X[:, 2], features=view, progress=False)
+    assert search.explain(X, k=1).indices[:, 0].tolist() == [2] * 5
 
 
 def test_more_rounds_of_search_undo_a_greedy_mistake() -> None:

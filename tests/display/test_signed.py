@@ -111,7 +111,8 @@ def test_a_beeswarm_of_a_class_of_ones_own(table: Explanation) -> None:
 
 def test_a_beeswarm_draws_a_sample_of_many_rows() -> None:
     explainer = shop_explainer("table")
-    model, many = explainer.black_box(), explainer.explain(pd.concat([FRAME] * 8, ignore_index=True))
+    frame = pd.concat([FRAME] * 8, ignore_index=True)
+    model, many = explainer.black_box(), explainer.explain(frame, polish=False)
     before = model.rows
     figure = many.beeswarm()
     assert "1,000 of 1,600 rows" in figure.get_supxlabel().replace("\n", " ")

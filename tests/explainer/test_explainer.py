@@ -311,7 +311,7 @@ def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray, tmp_path: 
     explainer.set_params(model=fails_half_way, queries=0)
     with pytest.raises(l2x.errors.BlackBoxError, match="ConnectionError"):
         explainer.fit(table, journal=tmp_path / "labels.parquet")
-    assert np.array_equal(explainer.explain(table).scores, before)
+    assert np.array_equal(explainer.explain(table, polish=False).scores, before)
     broken.clear()
     explainer.fit(table, journal=tmp_path / "labels.parquet")
     assert np.array_equal(np.concatenate(queried), table)
@@ -333,7 +333,7 @@ def test_labels_survive_a_model_that_fails_on_masked_rows(table: np.ndarray, tmp
     queried.clear()
     explainer.fit(table, journal=tmp_path / "labels.parquet")
     fresh = l2x.Explainer(one_column, k=1, training=brief()).fit(table)
-    assert np.array_equal(explainer.explain(table).scores, fresh.explain(table).scores)
+    assert np.array_equal(explainer.explain(table, polish=False).scores, fresh.explain(table).scores)
     assert sum(queried) == explainer.queries_ == fresh.queries_ > 0
 
 
@@ -428,14 +428,15 @@ def test_predictions_from_a_file_and_a_journal(table: np.ndarray, tmp_path: Path
     l2x.label(model, table, tmp_path / "predictions.parquet", progress=False)
     assert sum(queried) == len(table)
     options = {"k": 1, "queries": 0, "training": brief()}
-    scores = l2x.Explainer(model, **options).fit(table, predictions=one_column(table)).explain(table).scores
+    known = {"predictions": one_column(table)}
+    scores = l2x.Explainer(model, **options).fit(table, **known).explain(table, **known).scores
     for given in (
         {"predictions": tmp_path / "predictions.parquet"},
         {"journal": tmp_path / "journal.parquet"},
     ):
         queried.clear()
         fitted = l2x.Explainer(model, **options).fit(table, **given)
-        assert np.array_equal(fitted.explain(table).scores, scores)
+        assert np.array_equal(fitted.explain(table, **known).scores, scores)
         assert sum(queried) == len(table) * ("journal" in given)
     queried.clear()
     l2x.Explainer(model, **options).fit(table, journal=tmp_path / "journal.parquet")

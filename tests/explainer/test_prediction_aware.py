@@ -217,6 +217,6 @@ def test_report_and_comparison_attach_the_model(aware: l2x.Explainer, tmp_path: 
     """Both take a model, so an explainer that was loaded without one can be used."""
     X, alone = np.random.default_rng(4).normal(size=(200, 5)), l2x.load(aware.save(tmp_path / "aware.l2x"))
     card = l2x.report(alone, coin, X[:100], X[100:], training=PLAN, brief=True)
-    assert card["fidelity"]["mean"].value == aware.score(X[100:])
+    assert card["fidelity"]["median"].value == aware.score(X[100:])
     assert len(l2x.compare(coin, X, [alone, "random"], k=1).to_frame()) == 2
     assert alone.model is None

@@ -98,7 +98,7 @@ def test_what_is_nothing_like_the_categories_of_training_is_refused_by_name() ->
 
 def test_decimals_of_an_arrow_table_are_numbers() -> None:
     table = pa.table({"d": pa.array([1, 2, 5, 6]).cast(pa.decimal128(21, 2))})
-    view = Columns().fit(table)
+    view = Columns(masking="mean").fit(table)
     assert not view.levels_
     masked = view.for_model(table, np.zeros((4, 1), dtype=bool))
     assert masked.schema == table.schema

@@ -162,7 +162,7 @@ def test_the_model_is_queried_once_and_only_for_predictions() -> None:
     model, X, _, k = CASES["table"]
     explainer = l2x.Explainer(model, k, training=l2x.TrainingPlan.quick().with_steps(value=4, selector=3))
     explainer.fit(X)
-    explanation, black_box = explainer.explain(X), explainer.black_box()
+    explanation, black_box = explainer.explain(X, polish=False), explainer.black_box()
     before = black_box.rows
     _ = explanation.effects, explanation.rest, explanation.predictions, explanation[:5].effects
     _ = explanation.for_class(1).effects, explanation.for_class("2", scale="log-odds").effects

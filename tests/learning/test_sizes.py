@@ -61,7 +61,7 @@ def test_a_larger_share_takes_no_fewer_features(explainer: l2x.Explainer) -> Non
     shares = (0.3, 0.6, 0.9, 0.99)
     sizes = np.stack([explainer.explain(X, keep=share).sizes for share in shares])
     assert (np.diff(sizes, axis=0) >= 0).all()
-    ranking = explainer.explain(X)
+    ranking = explainer.explain(X, polish=False)
     assert ranking.sizes is None
     assert np.array_equal(explainer.explain(X, keep=0.6).indices, ranking.indices)
 
@@ -236,7 +236,8 @@ def test_tables_and_figures_show_the_sizes(explainer: l2x.Explainer) -> None:
     X = np.random.default_rng(3).normal(size=(50, 4))
     kept = explainer.explain(X, keep=np.float32(0.5))
     assert kept.sizes is not None
-    assert kept.to_html(rows=50).count("<br>") == kept.sizes.sum()  # a value below each name
+    # Below each name its value and its effect; below each prediction two others.
+    assert kept.to_html(rows=50).count("<br>") == 2 * kept.sizes.sum() + 2 * 50
     more = explainer.explain(X, keep=0.95)
     assert "2nd" in more.to_html(rows=50)
     assert "2nd" not in more[more.sizes == 1].to_html()  # no column without a feature

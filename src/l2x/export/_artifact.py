@@ -86,6 +86,7 @@ def _settings(explainer: Explainer, learned: dict[str, Any]) -> dict[str, Any]:
         "rows_queried": explainer.rows_queried_,
         "queries_made": explainer.queries_,
         "sizes": None if explainer.sizes_ is None else explainer.sizes_.header(),
+        "prior": explainer.prior_,
         "fit_seconds": explainer.fit_seconds_,
         "fitted_at": None if explainer.fitted_at_ is None else explainer.fitted_at_.isoformat(),
         "reference": None if explainer.reference_ is None else explainer.reference_.to_dict(),
@@ -261,6 +262,7 @@ def _restore(explainer: Explainer, settings: dict[str, Any], tensors: dict[str, 
     fitted_at, reference = settings.get("fitted_at"), settings.get("reference")
     explainer.fitted_at_ = None if fitted_at is None else datetime.fromisoformat(fitted_at)
     explainer.reference_ = None if reference is None else Reference.from_dict(reference)
+    explainer.prior_ = float(settings["prior"])
     explainer.sizes_ = None
     if (sizes := settings["sizes"]) is not None:
         if "steps" in sizes:

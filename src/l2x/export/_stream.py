@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ class BatchExplainer:
     """Explain one batch of rows: a function from Arrow batch to Arrow batch.
 
     The result has the copied columns, feature_1 .. feature_k and score_1 .. score_k; with `effects` also the
-    columns of `Explanation.to_frame(effects=True)`.
+    columns of `Explanation.to_frame(effects=True)`. With a local model, its predictions are queried and
+    selections are polished, as by `Explainer.explain`.
 
     Attributes
     ----------
@@ -46,10 +47,14 @@ class BatchExplainer:
     k : int, optional
         Number of features; by default the explainer's own k.
     predictions : sequence of str
-        Columns that hold the model's predictions, for a prediction-aware explainer or for effects. If there
-        are none, its model is queried; effects without a model add up to the surrogate's predictions.
+        Columns that hold the model's predictions. If there are none, the explainer's model is queried for
+        them where `Explainer.explain` would, and for effects; effects without a model add up to the
+        surrogate's predictions.
     keep : float, optional
         Select only as many of the k features as each row needs: see `Explainer.explain`.
+    options : mapping
+        Other arguments of `Explainer.explain`: polish, verify, refine. With `verify` or `refine` the result
+        has a column confirmed.
     encoded : bool
         Return names of features as Arrow dictionaries; False returns strings, for readers such as Spark.
     effects : bool
@@ -64,6 +69,7 @@ class BatchExplainer:
     k: int | None = None
     predictions: Sequence[str] = ()
     keep: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     encoded: bool = True
     effects: bool = False
     for_class: Any = None
@@ -75,8 +81,10 @@ class BatchExplainer:
 
     @property
     def _queries_model(self) -> bool:
-        needed = self.explainer.uses_prediction or (self.effects and self.explainer.model is not None)
-        return needed and not self.predictions
+        if self.predictions:
+            return self.explainer.would_query(given=True, keep=self.keep, **self.options)
+        needed = self.effects and self.explainer.model is not None
+        return needed or self.explainer.would_query(keep=self.keep, **self.options)
 
     def batches(
         self, table: Table, batch_rows: int | None = None, *, skip: int = 0
@@ -112,7 +120,9 @@ class BatchExplainer:
         if self._queries_model and self.layout.form != "text":
             rows = rows.to_pandas(ignore_metadata=True)  # as the model got them in `fit`
         rows = self.layout.inputs(rows)
-        explanation = self.explainer.explain_quietly(rows, k=self.k, predictions=predictions, keep=self.keep)
+        explanation = self.explainer.explain_quietly(
+            rows, k=self.k, predictions=predictions, keep=self.keep, **self.options
+        )
         return explanation if self.for_class is None else explanation.for_class(self.for_class)
 
     def description(self, table: Table) -> dict[str, object]:
@@ -130,6 +140,7 @@ class BatchExplainer:
             "keep": self.keep,
             "effects": self.effects,
             "for_class": None if self.for_class is None else str(self.for_class),
+            "options": dict(self.options),
             "model": self.explainer.black_box().name if self._queries_model else None,
         }
 

@@ -57,11 +57,11 @@ class Columns(View):
         (piecewise-linear encoding, Gorishniy et al. 2022), all of it zero if the column is not selected.
         Models with thresholds need it; 0 gives x alone, as in the paper. Beyond 4,096 columns there are
         fewer bins.
-    masking : "mean", "median", "zero" or "resample"
-        What the black box gets instead of an unselected value: the column's training mean, its median (a
-        value that occurs in training rows), zero, or the value of a random training row. For categories, all
-        but "resample" are the most frequent category. Columns of a frame keep their type; a mean of integers
-        is rounded.
+    masking : "median", "mean", "zero" or "resample"
+        What the black box gets instead of an unselected value: the column's training median, its mean, zero,
+        or the value of a random training row. The median looks like data where a mean does not: if 91 % of
+        capital gains are 0, their mean is 1,070. For categories, all but "resample" are the most frequent
+        category. Columns of a frame keep their type; a mean of integers is rounded.
     categorical : sequence of names or positions
         Columns of numbers that are codes of categories.
     max_categories : int
@@ -83,7 +83,7 @@ class Columns(View):
     _: KW_ONLY
     standardize: bool = True
     bins: int = 16
-    masking: Masking = "mean"
+    masking: Masking = "median"
     categorical: Sequence[str | int] = ()
     max_categories: int = 64
     missing: Missing = "auto"

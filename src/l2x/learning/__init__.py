@@ -9,6 +9,7 @@ _selector      w_θ: how it is trained, and its scores for raw inputs
 networks       the networks of each view, and the recipes that train them
 _sequential    a selector that reads only what it has selected so far, and its training
 _effects       signed contributions of the selected features
+_polish        selections that are right for every row: explain(X, polish=, verify=, refine=)
 _sizes         how many features each row needs: explain(X, keep=...)
 _path_sizes    the same for decision paths, which stop by what they have read
 _agreement     post-hoc accuracy, the removal test, and intervals
@@ -24,6 +25,7 @@ from l2x.learning._agreement import (
     Estimate,
     RemovalTest,
     agreement,
+    at_least,
     complement_of,
     confirmed_rows,
     exact_interval,
@@ -47,6 +49,7 @@ from l2x.learning._effects import (
     subsets_of,
 )
 from l2x.learning._path_sizes import PathSizes, path_sizes_of
+from l2x.learning._polish import CLOSE, PRIOR, Polisher, learned_prior, network_of, verified
 from l2x.learning._rows import (
     BITS,
     Categorical,
@@ -71,7 +74,7 @@ from l2x.learning._selector import (
     only_selectable,
     updates_ahead,
 )
-from l2x.learning._self_check import SelfCheck, self_check
+from l2x.learning._self_check import Guarantee, SelfCheck, guaranteed, self_check
 from l2x.learning._sequential import SEQUENTIAL, SequentialSelector, fit_paths, sampler_of_paths
 from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, sizes_of, surrogate_inputs
 from l2x.learning._surrogate import (
@@ -113,9 +116,11 @@ from l2x.learning.samplers import ConcreteMax, PlackettLuce, Sampler
 __all__ = [
     "BITS",
     "CELLS_AT_ONCE",
+    "CLOSE",
     "COUNTED_ROWS",
     "EXACT",
     "LEVEL",
+    "PRIOR",
     "SEQUENTIAL",
     "TOO_FEW",
     "BaseSurrogate",
@@ -131,6 +136,7 @@ __all__ = [
     "Expectation",
     "FittedSurrogate",
     "Gaussian",
+    "Guarantee",
     "Ingredients",
     "Labels",
     "Likelihood",
@@ -142,6 +148,7 @@ __all__ = [
     "PathSizes",
     "Phase",
     "PlackettLuce",
+    "Polisher",
     "Problem",
     "Recipe",
     "Recipes",
@@ -166,6 +173,7 @@ __all__ = [
     "WordEmbedding",
     "agreement",
     "as_objective",
+    "at_least",
     "channels_last",
     "check_compatible",
     "checked_predictions",
@@ -181,11 +189,14 @@ __all__ = [
     "fit_selector",
     "fit_surrogate",
     "fit_text_encoder",
+    "guaranteed",
     "in_chunks",
     "input_scores",
+    "learned_prior",
     "likelihood_of",
     "losses",
     "masked_predictions",
+    "network_of",
     "networks_of",
     "objectives",
     "only_selectable",
@@ -215,5 +226,6 @@ __all__ = [
     "surrogate_inputs",
     "training_predictions",
     "updates_ahead",
+    "verified",
     "weighted_mean",
 ]

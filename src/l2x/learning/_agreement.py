@@ -157,6 +157,19 @@ def exact_interval(successes: int, n: int, level: float = LEVEL) -> Estimate:
     return Estimate(successes / n, low, high)
 
 
+def at_least(successes: int, n: int, level: float = LEVEL) -> float:
+    """Return the lower end of the one-sided exact binomial interval of a share; NaN without rows.
+
+    >>> round(at_least(95, 100), 3)
+    0.898
+    """
+    from scipy.stats import beta
+
+    if not n:
+        return float("nan")
+    return float(beta.ppf(1 - level, successes, n - successes + 1)) if successes else 0.0
+
+
 def squared_errors(guesses: Array, predictions: Array) -> tuple[Array, Array]:
     """Return squared errors, and squared distances from the mean, (n,) each; `r2` of their means is R²."""
     error = np.square(guesses - predictions).sum(axis=1)

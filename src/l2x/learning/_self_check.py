@@ -7,7 +7,7 @@ removal test, random features of the same number, and the best global set of k f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -15,12 +15,13 @@ import numpy as np
 import torch
 
 from l2x._base.arrays import Array, batches
-from l2x.errors import BlackBoxError, some
+from l2x.errors import BlackBoxError, InputError, some
 from l2x.explanation import Explanation, own_names
 from l2x.features import selectable_units
 from l2x.learning._agreement import (
     Estimate,
     RemovalTest,
+    at_least,
     confirmed_rows,
     distances,
     losses,
@@ -40,6 +41,9 @@ from l2x.learning._surrogate import (
 CHECK_ROWS = 1000
 DRAWS = 5
 QUERIES = 3 + DRAWS  # per row
+# Of the guarantee: queries per refined row, and held-out rows at most.
+REFINED = 30
+GUARANTEED: dict[str, int] = {"learned": 500, "polished": 500, "refined": 200}
 # Fewer rows than this allow no conclusion.
 FEWEST_ROWS = 10
 # One-sided 95 %: a selection at chance passes one time in twenty.
@@ -54,6 +58,7 @@ SEARCH_ROWS, SEARCH_LEAST, SEARCH_MOST = 100_000, 20, 300
 
 Predict = Callable[[Array], Array]
 Finding = Literal["better", "undecided", "no better"]
+Selected = Literal["learned", "polished", "refined"]
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,35 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class Guarantee:
+    """The share of predictions for new rows that explanations reproduce, with 95 % confidence.
+
+    It assumes new rows from the same distribution. Held-out rows have also chosen when training stopped and
+    how much is polished, which makes the share slightly optimistic; for regression they have chosen the
+    tolerance as well.
+
+    Attributes
+    ----------
+    selection : "learned", "polished" or "refined"
+        What `explain` does with `polish=False`, by default, or with `refine=REFINED`.
+    rows : int
+        Held-out rows that were verified.
+    share : float
+        The share of them for which the model predicts the same from the selected features alone.
+    at_least : float
+        The lower end of the exact binomial interval, one-sided.
+    queries : float
+        Masked rows that the model is queried for, per row, on average.
+    """
+
+    selection: Selected
+    rows: int
+    share: float
+    at_least: float
+    queries: float
+
+
+@dataclass(frozen=True)
 class SelfCheck:
     """The result of the self-check.
 
@@ -144,6 +178,8 @@ class SelfCheck:
         The best set of k features for all rows; empty if it was not searched for.
     failure : str or None
         The error message of a model that failed on masked rows.
+    guarantees : tuple of Guarantee
+        What share of new predictions the explanations reproduce; empty if the model was not queried.
     """
 
     rows: int
@@ -155,6 +191,7 @@ class SelfCheck:
     by_surrogate: Agreement | None = None
     global_features: tuple[str, ...] = ()
     failure: str | None = None
+    guarantees: tuple[Guarantee, ...] = ()
 
     @property
     def decisive(self) -> Agreement | None:
@@ -199,6 +236,14 @@ class SelfCheck:
             f"On {self.rows:,} held-out rows, {self.k} of {self.features} features "
             f"reproduce{'s' * (self.k == 1)} {share}{source} ({', '.join(controls)}{failed})."
         )
+
+    @property
+    def guarantee(self) -> str | None:
+        """One line: "With 95 % confidence, at least 93 % of new predictions are reproduced: ..."."""
+        if not self.guarantees:
+            return None
+        shares = [f"{one.selection} {self._percent(one.at_least)}" for one in self.guarantees]
+        return f"For new rows like these, with 95 % confidence at least: {', '.join(shares)}."
 
     @property
     def hint(self) -> str | None:
@@ -278,11 +323,16 @@ class SelfCheck:
         return (self.failure or "the model was not queried").rstrip(".")
 
     def _text(self, accuracy: float) -> str:
-        return f"{accuracy:.0%}".replace("%", " %") if self.classes else f"{accuracy:.2f}"
+        return self._percent(accuracy) if self.classes else f"{accuracy:.2f}"
+
+    @staticmethod
+    def _percent(share: float) -> str:
+        return f"{share:.0%}".replace("%", " %")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python objects, for JSON."""
-        return {name: v.to_dict() if isinstance(v, Agreement) else v for name, v in vars(self).items()}
+        plain = {name: v.to_dict() if isinstance(v, Agreement) else v for name, v in vars(self).items()}
+        return plain | {"guarantees": [asdict(one) for one in self.guarantees]}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
@@ -290,7 +340,8 @@ class SelfCheck:
         values: dict[str, Any] = {
             name: Agreement.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
         }
-        return cls(**values | {"global_features": tuple(saved["global_features"])})
+        guarantees = tuple(Guarantee(**one) for one in saved["guarantees"])
+        return cls(**values | {"global_features": tuple(saved["global_features"]), "guarantees": guarantees})
 
 
 def self_check(
@@ -346,6 +397,54 @@ def self_check(
         by_surrogate = measure(lambda mask: surrogate.predict(raw, mask & allowed))
         check = replace(check, by_surrogate=by_surrogate)
     return check
+
+
+def guaranteed(
+    explain: Callable[..., Explanation], data: TrainingRows, *, queries: float
+) -> tuple[Guarantee, ...]:
+    """Verify learned, polished and refined selections for held-out rows, as far as `queries` allow.
+
+    Parameters
+    ----------
+    explain : callable
+        As `Explainer.explain_quietly`.
+    data : TrainingRows
+        The rows of this fit.
+    queries : float
+        Maximum number of masked rows that the model may be queried for.
+    """
+    found: list[Guarantee] = []
+    selections: dict[Selected, dict[str, Any]] = {
+        "learned": {"polish": False, "verify": True},
+        "polished": {"polish": True, "verify": True},
+        "refined": {"refine": REFINED},
+    }
+    for name, options in selections.items():
+        each = REFINED if name == "refined" else 1
+        number = int(min(len(data.held), GUARANTEED[name], queries // each))
+        if number < FEWEST_ROWS:
+            break
+        raw = data.held.raw(np.arange(number))
+        target = data.held.target[:number].cpu()
+        predictions = data.likelihood.predictions(data.likelihood.from_targets(target).numpy())
+        try:
+            explanation = explain(raw, predictions=predictions, **options)
+        except InputError:  # objective="model" and signed samplers are not polished
+            break
+        assert explanation.confirmed is not None
+        assert explanation.queries is not None
+        queries -= int(explanation.queries.sum())
+        successes = int(explanation.confirmed.sum())
+        found.append(
+            Guarantee(
+                name,
+                number,
+                successes / number,
+                at_least(successes, number),
+                float(explanation.queries.mean()),
+            )
+        )
+    return tuple(found)
 
 
 def _affordable_rows(data: TrainingRows, queries: float) -> tuple[int, bool]:

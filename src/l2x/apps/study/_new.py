@@ -73,12 +73,12 @@ def new(
     --------
     >>> import tempfile
     >>> import l2x
-    >>> data = l2x.datasets.synthetic("xor", 300, seed=0)
-    >>> plan = TrainingPlan.quick().with_steps(value=8, selector=8)
-    >>> explainer = l2x.Explainer(data.model, 2, training=plan, objective="surrogate").fit(data.X[:200])
+    >>> data = l2x.datasets.synthetic("orange_skin", 400, seed=0)
+    >>> plan = TrainingPlan.quick().with_steps(value=40, selector=20)
+    >>> explainer = l2x.Explainer(data.model, 2, training=plan, objective="surrogate").fit(data.X[:300])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path, settings = f"{folder}/xor.study", Settings(items=9)
-    ...     study = new(path, explainer, data.X[200:], settings, evaluator=False)
+    ...     study = new(path, explainer, data.X[300:], settings, evaluator=False)
     ...     answers = l2x.apps.study.simulate(study, raters=0, careless=1)
     ...     outcome = l2x.apps.study.results(study, simulated=True)
     ...     page = l2x.apps.study.write_report(study, f"{folder}/report.html")

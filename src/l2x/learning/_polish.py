@@ -1,0 +1,384 @@
+"""Right for every row: the selector proposes k features, the surrogate polishes them, the model confirms.
+
+    propose   the k best scores w_θ(x), in one forward pass
+    polish    the subset S near the proposal with the largest
+              E_{y ~ P_m(.|x)} log q(y | x_S) + τ Σ_{i in S} log softmax(w_θ(x))_i
+    verify    does the model predict the same from x_S alone? One query per row
+    refine    the subsets that polishing ranks highest are sent to the model, one after the other, until it
+              confirms one: at most n queries per row
+
+The first term is the surrogate's estimate of theorem 1's S*(x), for the row in hand instead of on average.
+The second is the learned ranking as a prior: where many subsets are equally good, it prevents that errors of
+the surrogate choose among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from l2x._base.arrays import Array, batches
+from l2x.features import View
+from l2x.learning._agreement import confirmed_rows, masked_predictions
+from l2x.learning._rows import Gaussian, Likelihood, Rows, Target, TrainingRows
+from l2x.learning._selector import ranking_scores
+from l2x.learning._surrogate import CELLS_AT_ONCE, BaseSurrogate, FittedSurrogate
+from l2x.learning._training import NOTICEABLE
+from l2x.model import BlackBox
+
+# Candidates per row, the best by score: at least this many, or twice as many as are selected.
+POOL = 12
+# More candidates do not fit into the bits of an integer; with more features than that, only these change.
+MOST_CANDIDATES = 62
+# Swaps times candidates that are held in memory at a time.
+MEMBERS_AT_ONCE = 1 << 24
+# Rounds of swaps; most rows stop after two.
+ROUNDS = 4
+# τ, for explainers whose objective does not query the model; and the values among which others choose.
+PRIOR = 0.01
+PRIORS = (0.1, 0.03, 0.01, 0.003)
+# Held-out rows for that choice, at most and at least.
+CALIBRATION_ROWS, FEWEST_ROWS = 500, 30
+# A smaller gain is rounding.
+ROUNDING = 1e-6
+# For regression, the model has confirmed enough if its error is below this many standard deviations of the
+# predictions; classes have to be the same.
+CLOSE = 0.1
+
+# Maps row positions (r,) and masks (m, r, d) to log values (m, r).
+Value = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selected features of n rows, and what the model said about them.
+
+    Attributes
+    ----------
+    chosen : (n, k) array of int
+        Positions of the selected features, best score first.
+    confirmed : (n,) array of bool or None
+        Whether the model predicts the same from these features alone; None if it was not queried.
+    queries : (n,) array of int or None
+        Masked rows that the model was queried for, per row.
+    """
+
+    chosen: Array
+    confirmed: Array | None = None
+    queries: Array | None = None
+
+
+@dataclass(frozen=True)
+class Polisher:
+    """What polishing needs of a fitted explainer.
+
+    Attributes
+    ----------
+    surrogate : FittedSurrogate
+    target : "distribution" or "class"
+        What the selected features preserve.
+    prior : float
+        τ, the weight of the learned ranking.
+    """
+
+    surrogate: FittedSurrogate
+    target: Target
+    prior: float
+
+    @property
+    def network(self) -> BaseSurrogate | None:
+        """The part of the surrogate that is a network; None if the surrogate is the model alone."""
+        return network_of(self.surrogate.surrogate)
+
+    def polish(self, X: Any, scores: Array, k: int, predictions: Array) -> Array:
+        """Return the selected features of checked inputs, (n, k), best score first.
+
+        Parameters
+        ----------
+        X : checked inputs
+        scores : (n, d) array
+            The selector's scores, -inf for features that may not be selected.
+        k : int
+        predictions : (n, outputs) array
+            The model's predictions for X.
+        """
+        chosen = np.empty((len(X), k), dtype=np.int64)
+        for part, search in self._searches(X, scores, k, predictions):
+            search.run()
+            chosen[part] = search.chosen().numpy()
+        return chosen
+
+    def refine(
+        self,
+        black_box: BlackBox,
+        X: Any,
+        scores: Array,
+        k: int,
+        predictions: Array,
+        *,
+        queries: int,
+        tolerance: float | None,
+    ) -> Selection:
+        """Query the model for at most `queries` subsets per row, best first, until it confirms one.
+
+        Rows without a confirmed subset get the one with the best mean of surrogate and model. `tolerance` is
+        that of `confirmed_rows`; the other parameters are those of `polish`.
+        """
+        parts = []
+        for part, search in self._searches(X, scores, k, predictions, visited=queries):
+            search.run()
+            raw = self.surrogate.view.take(X, part)
+            parts.append(
+                _confirm(search, black_box, self.surrogate, raw, predictions[part], self.target, tolerance)
+            )
+        together = (np.concatenate(arrays) for arrays in zip(*parts, strict=True)) if parts else iter(())
+        return Selection(*together) if parts else Selection(np.empty((0, k), dtype=np.int64))
+
+    def _searches(self, X: Any, scores: Array, k: int, predictions: Array, *, visited: int = 0) -> Any:
+        """Yield batches of rows, each with its search."""
+        network, likelihood = self.network, self.surrogate.likelihood
+        pool = pool_of(k, self.surrogate.view.d)
+        # Large batches: a remote model sees all rows of a round at once.
+        most = max(1, MEMBERS_AT_ONCE // (max(1, k * (pool - k)) * pool))
+        for part, rows in self.surrogate.encoded(X, most):
+            target = likelihood.targets(predictions[part]).to(rows.x.device)
+            rows = replace(rows, target=likelihood.most_likely(target) if self.target == "class" else target)
+            yield part, Search(_value(network, rows), torch.from_numpy(scores[part]), k, self.prior, visited)
+
+
+class Search:
+    """Steepest ascent by swaps of one selected and one other candidate, for many rows at once.
+
+    Parameters
+    ----------
+    value : callable
+        Maps positions of rows and masks to log values; see `Value`.
+    scores : (n, d) tensor
+    k : int
+    prior : float
+    visited : int
+        How many of the best subsets to remember.
+    """
+
+    def __init__(self, value: Value, scores: Tensor, k: int, prior: float, visited: int = 0) -> None:
+        n, d = scores.shape
+        self.value, self.d, self.k, self.visited = value, d, k, visited
+        pool = pool_of(k, d)
+        top = scores.topk(pool, dim=1)  # equal scores: any order, the same on every machine for equal input
+        self.candidates = top.indices  # (n, pool), best first
+        self.selectable = top.values > -torch.inf
+        log_p = torch.log_softmax(scores.float(), dim=-1).gather(1, self.candidates)
+        self.prior = prior * log_p.masked_fill(~self.selectable, 0.0)
+        self.members = torch.zeros(n, pool, dtype=torch.bool)
+        self.members[:, :k] = True  # the proposal
+        self.best = self._values(torch.arange(n), self.members[None])[0]
+        self.codes = torch.empty(n, 0, dtype=torch.int64)  # the subsets visited, best first
+        self.worth = torch.empty(n, 0)
+        self._remember(torch.arange(n), self.members[None], self.best[None])
+
+    def run(self) -> None:
+        """Swap until nothing improves, at most ROUNDS times."""
+        active = torch.arange(len(self.members))
+        for _ in range(ROUNDS if self.members.shape[1] > self.k else 0):
+            swapped = self._swapped(self.members[active])
+            values = self._values(active, swapped)
+            # Padding, which may not be selected, never replaces a feature that may.
+            padding = ~self.selectable[active]
+            more = (swapped & padding).sum(-1) > (self.members[active] & padding).sum(-1)
+            values = values.masked_fill(more, -torch.inf)
+            self._remember(active, swapped, values)
+            top, which = values.max(dim=0)
+            better = top > self.best[active] + ROUNDING
+            moved = active[better]
+            self.members[moved] = swapped[which[better], better.nonzero()[:, 0]]
+            self.best[moved] = top[better]
+            active = moved
+            if not len(active):
+                break
+
+    def chosen(self) -> Tensor:
+        """Return the selected features, (n, k), best score first."""
+        return self._indices(self.members)
+
+    def masks_of(self, members: Tensor) -> Tensor:
+        """Return the masks (n, d) of one subset per row, (n, pool)."""
+        return self._masks(torch.arange(len(members)), members[None])[0]
+
+    def masks(self, which: Tensor, rows: Tensor) -> Array:
+        """Return the masks (r, d) of visited subsets: `which` (r,) of rows (r,), 0 for the best."""
+        members = self._members_of(self.codes[rows, which])
+        return np.asarray(self._masks(rows, members[None])[0].numpy() > 0)
+
+    def choose(self, which: Tensor) -> Tensor:
+        """Return the features (n, k) of one visited subset per row."""
+        return self._indices(self._members_of(self.codes.gather(1, which[:, None])[:, 0]))
+
+    def _values(self, rows: Tensor, members: Tensor) -> Tensor:
+        parts = [
+            self.value(rows[part], self._masks(rows[part], members[:, part]))
+            for part in batches(len(rows), max(1, CELLS_AT_ONCE // (len(members) * self.d)))
+        ]
+        values = torch.cat(parts, dim=1) if parts else torch.zeros(members.shape[:2])
+        return values + (members * self.prior[rows]).sum(-1)
+
+    def _masks(self, rows: Tensor, members: Tensor) -> Tensor:
+        """Return masks (m, r, d) of subsets (m, r, pool) of the candidates of these rows."""
+        chosen = (members & self.selectable[rows]).float()
+        empty = torch.zeros(*members.shape[:2], self.d)
+        return empty.scatter_(2, self.candidates[rows].expand(len(members), -1, -1), chosen)
+
+    def _swapped(self, members: Tensor) -> Tensor:
+        """Return every swap of one member and one other: (r, pool) -> (k (pool - k), r, pool)."""
+        order = (~members).int().argsort(dim=1, stable=True)  # members first, both best first
+        r, pool = members.shape
+        inside, outside = order[:, : self.k], order[:, self.k :]
+        pairs = self.k * (pool - self.k)
+        leaving = inside.T[:, None].expand(-1, pool - self.k, -1).reshape(pairs, r, 1)
+        joining = outside.T[None].expand(self.k, -1, -1).reshape(pairs, r, 1)
+        swapped = members.repeat(pairs, 1, 1)
+        return swapped.scatter_(2, leaving, value=False).scatter_(2, joining, value=True)
+
+    def _remember(self, rows: Tensor, members: Tensor, values: Tensor) -> None:
+        """Merge subsets (m, r, pool) with their values (m, r) into the best `visited` of each row."""
+        if not self.visited:
+            return
+        codes = torch.cat([self.codes[rows], self._codes(members).T], dim=1)
+        worth = torch.cat([self.worth[rows], values.T], dim=1)
+        codes, order = codes.sort(dim=1, stable=True)
+        worth = worth.gather(1, order)
+        again = torch.zeros_like(codes, dtype=torch.bool)
+        again[:, 1:] = codes[:, 1:] == codes[:, :-1]
+        top = worth.masked_fill(again, -torch.inf).topk(min(self.visited, worth.shape[1]), dim=1)
+        wide = top.values.shape[1]
+        if self.codes.shape[1] < wide:  # the first rounds fill the memory of all rows
+            missing = wide - self.codes.shape[1], len(self.codes)
+            self.codes = torch.cat([self.codes, torch.zeros(*missing, dtype=torch.int64).T], dim=1)
+            self.worth = torch.cat([self.worth, torch.full(missing, -torch.inf).T], dim=1)
+        self.codes[rows, :wide] = codes.gather(1, top.indices)
+        self.worth[rows, :wide] = top.values
+
+    def _codes(self, members: Tensor) -> Tensor:
+        return (members.long() << torch.arange(members.shape[-1])).sum(-1)
+
+    def _members_of(self, codes: Tensor) -> Tensor:
+        return (codes[:, None] >> torch.arange(self.candidates.shape[1]) & 1).bool()
+
+    def _indices(self, members: Tensor) -> Tensor:
+        order = (~members).int().argsort(dim=1, stable=True)[:, : self.k]
+        return self.candidates.gather(1, order)
+
+
+def pool_of(k: int, d: int) -> int:
+    """Return the number of candidates among which k of d features are chosen."""
+    return max(k, min(d, max(POOL, 2 * k), MOST_CANDIDATES))
+
+
+def network_of(surrogate: BaseSurrogate) -> BaseSurrogate | None:
+    """Return the part of a surrogate that is a network; None if it is the model alone."""
+    return next((part for part in surrogate.parts if part.networks), None)
+
+
+def _value(network: BaseSurrogate | None, rows: Rows) -> Value:
+    """Return log q(y | x_S) of encoded rows; zero without a network, so that the prior alone decides."""
+
+    def value(which: Tensor, masks: Tensor) -> Tensor:
+        if network is None:
+            return torch.zeros(masks.shape[:2])
+        with torch.no_grad():
+            return network.log_value(rows[which], masks.to(rows.x.device)).cpu()
+
+    return value
+
+
+def _confirm(
+    search: Search,
+    black_box: BlackBox,
+    surrogate: FittedSurrogate,
+    X: Any,
+    predictions: Array,
+    target: Target,
+    tolerance: float | None,
+) -> tuple[Array, Array, Array]:
+    """Send the visited subsets of each row to the model, best first, until it confirms one."""
+    likelihood, n = surrogate.likelihood, len(predictions)
+    wanted = likelihood.targets(predictions)
+    wanted = likelihood.most_likely(wanted) if target == "class" else wanted
+    open_rows, queries = np.arange(n), np.zeros(n, dtype=np.int64)
+    chosen, most = torch.zeros(n, dtype=torch.int64), torch.full((n,), -torch.inf)
+    confirmed = np.zeros(n, dtype=bool)
+    for attempt in range(search.codes.shape[1]):
+        rows = torch.from_numpy(open_rows)
+        rows = rows[search.worth[rows, attempt] > -torch.inf]
+        if not len(rows):
+            break
+        which = torch.full((len(rows),), attempt)
+        at = rows.numpy()
+        guesses = masked_predictions(
+            black_box, surrogate.view, surrogate.view.take(X, at), search.masks(which, rows)
+        )
+        queries[at] += 1
+        outputs = likelihood.from_targets(likelihood.targets(guesses))
+        worth = (likelihood.log_likelihood(outputs, wanted[rows]) + search.worth[rows, attempt]) / 2
+        same = confirmed_rows(guesses, predictions[at], tolerance)
+        settled = _settled(likelihood, guesses, predictions[at])
+        # A confirmed subset is better than any that is not.
+        better = (same & ~confirmed[at]) | ((same == confirmed[at]) & (worth > most[rows]).numpy())
+        better |= settled
+        chosen[rows[torch.from_numpy(better)]] = attempt
+        most[rows[torch.from_numpy(better)]] = worth[torch.from_numpy(better)]
+        confirmed[at] |= same
+        open_rows = at[~settled]
+    return search.choose(chosen).numpy(), confirmed, queries
+
+
+def _settled(likelihood: Likelihood, guesses: Array, predictions: Array) -> Array:
+    """Return which rows need no further query, (n,) booleans."""
+    if isinstance(likelihood, Gaussian):
+        errors = np.abs(guesses - predictions) / np.asarray(likelihood.scale)
+        return np.asarray(errors.max(axis=1) <= CLOSE)
+    return np.asarray(guesses.argmax(axis=1) == predictions.argmax(axis=1))
+
+
+def verified(
+    black_box: BlackBox, view: View, X: Any, mask: Array, predictions: Array, tolerance: float | None
+) -> Array:
+    """Return whether the model predicts the same from the selected features of checked inputs, (n,)."""
+    return confirmed_rows(masked_predictions(black_box, view, X, mask), predictions, tolerance)
+
+
+def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows, queries: float) -> float:
+    """Choose τ: the largest of PRIORS whose polished selections are not noticeably worse than the best.
+
+    They are compared by the objective, of which the model is a part, on held-out rows: by the surrogate
+    alone, less prior would always seem better. "Noticeably" means one standard error, paired over rows, or
+    NOTICEABLE nats, whichever is more. If the model may be queried for too few rows, τ is PRIOR.
+    """
+    network, model = network_of(surrogate), len(surrogate.parts) > 1
+    number = int(min(len(data.held), CALIBRATION_ROWS, queries // len(PRIORS)))
+    if network is None or not model or number < FEWEST_ROWS:
+        return PRIOR
+    rows = data.held[torch.arange(number)]
+    likelihood = data.likelihood
+    target = likelihood.most_likely(rows.target) if data.problem.target == "class" else rows.target
+    rows = replace(rows, target=target)
+    with torch.no_grad():
+        scores = ranking_scores(selector, surrogate, data.held[torch.arange(number)], data).cpu()
+    values = []
+    for prior in PRIORS:
+        search = Search(_value(network, rows), scores, data.k, prior)
+        search.run()
+        masks = search.masks_of(search.members)[None]
+        with torch.no_grad():
+            values.append(surrogate.log_value(rows, masks.to(rows.x.device))[0].cpu().double().numpy())
+    means = [value.mean() for value in values]
+    best = values[int(np.argmax(means))]
+    for prior, value in zip(PRIORS, values, strict=True):
+        lost = best - value
+        if lost.mean() <= max(NOTICEABLE, lost.std() / number**0.5):
+            return prior
+    return PRIORS[int(np.argmax(means))]
