@@ -41,7 +41,7 @@ from l2x.learning._surrogate import (
 CHECK_ROWS = 1000
 DRAWS = 5
 QUERIES = 3 + DRAWS  # per row
-# Of the guarantee: queries per refined row, and held-out rows at most.
+# The guarantee: queries per refined row, and held-out rows at most.
 REFINED = 30
 GUARANTEED: dict[str, int] = {"learned": 500, "polished": 500, "refined": 200}
 # Fewer rows than this allow no conclusion.
