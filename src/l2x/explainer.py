@@ -132,7 +132,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How subsets are drawn in training, and how the gradient is estimated.
     selector : "sequential", torch module, or dict
         "sequential" selects one feature at a time and reads only the features selected so far, so that
-        explanations cannot leak the prediction: see the concept page "Audit mode". Otherwise a network, or
+        explanations cannot leak the prediction: see the page "Audit mode". Otherwise a network, or
         options of the default network.
     predictor : torch module, or dict
         The surrogate's network, or options of the default network.

@@ -3,12 +3,11 @@
     S_0 = ∅      S_j = S_{j-1} and argmax_i π(i | x_{S_{j-1}}, S_{j-1})      j = 1 .. k
 
 The whole path is a function of the values on it, so that the choice of features reveals nothing about the
-prediction that their values do not: explanations cannot leak (docs/concepts.md, "Audit mode").
+prediction that their values do not: explanations cannot leak (docs/how-to/audit.md has the proof).
 """
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -49,9 +48,9 @@ COMMON_SPEED, HIDDEN = 5.0, 128
 SHRINKAGE = 0.01
 # The learning rate, as a multiple of the default selector's.
 FASTER = 3.0
-# Preferences this close are computed again in double precision, where TIED ones count as equal: float32 sums
-# depend on the other rows of a batch.
-CLOSE, TIED = 1e-4, 1e-11
+# Steps whose best preferences are this close are repeated for each row alone: rounding depends on the other
+# rows of a batch, and may not decide.
+CLOSE = 1e-4
 
 
 class _Shared:
@@ -151,13 +150,10 @@ class SequentialSelector(nn.Module):
             return best
         first, second = logits.topk(2, dim=-1).values.unbind(dim=-1)
         close = (first - second <= CLOSE * (1 + first.abs())).nonzero()[:, 0]
-        if len(close):
-            exact = copy.deepcopy(self).double()
-            x, mask = x[close], mask[close].double()
-            x = x.double() if x.is_floating_point() else x
-            precise = exact.logits(exact.preferences(x, mask), mask)
-            nearly = precise >= precise.amax(dim=-1, keepdim=True) - TIED
-            best[close] = nearly.int().argmax(dim=-1)
+        for row in close.tolist():
+            part = slice(row, row + 1)
+            alone = self.logits(self.preferences(x[part], mask[part]), mask[part])
+            best[row] = alone[0].argmax()
         return best
 
 
