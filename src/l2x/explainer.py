@@ -390,7 +390,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Explanation:
         """Return the k features that each prediction depends on most.
 
-        The selector proposes features in one forward pass. If the model's predictions are at hand, the
+        The selector proposes features in one forward pass. If the model's predictions are known, the
         surrogate then polishes the proposal of each row. Without them, and with `polish=False`, the forward
         pass is all, and the model is never called. The result is deterministic, and memory beyond X and the
         scores does not grow with the number of rows. Categories that did not occur in training carry no

@@ -199,7 +199,7 @@ def report(records: Records) -> Report:
     for kind, cells in CELLS.items():
         groups = [
             group
-            for name, variant in PROBLEMS[kind]
+            for name, variant in PROBLEMS.get(kind, [])
             for method in COMPARED
             if (group := records.select(kind=kind, set=name, variant=variant, method=method))
         ]
