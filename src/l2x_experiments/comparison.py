@@ -29,7 +29,7 @@ from l2x.learning import (
     fit_probe,
     masked_predictions,
 )
-from l2x.model import as_black_box, query
+from l2x.model import BlackBox, as_black_box, query
 from l2x_experiments.black_boxes import Trained
 from l2x_experiments.cache import cached_evaluator, evaluator_accuracy
 from l2x_experiments.methods import LABELS, METHODS, Budget, Cost, Setting, fitted
@@ -142,15 +142,16 @@ def compare(
     classes: int,
     budget: Budget,
     about: Mapping[str, Any],
+    black_box: BlackBox | None = None,
     **fields: Any,
 ) -> Comparison:
     """Return the setting of a network and its inputs.
 
     Explainers learn from the first of the `shares` of X, the evaluator from the second, which may have a
     view of its own; the rest is for choosing recipes. `about` holds the options of the view, `fields` the
-    other fields of `Comparison`.
+    other fields of `Comparison`. The black box is by default the network, which returns logits.
     """
-    black_box = as_black_box(trained.network, logits=True)
+    black_box = black_box or as_black_box(trained.network, logits=True)
     first = round(shares[0] * len(X))
     second = first + round(shares[1] * len(X))
     for_evaluator, view = X[first:second], view_of(X[:first])

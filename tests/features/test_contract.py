@@ -50,6 +50,7 @@ def _numbers(X: Any) -> np.ndarray:
     if isinstance(X, pd.DataFrame):
         return np.nan_to_num(X["age"].to_numpy(float)) + (X["town"] == "Ulm").to_numpy()
     if isinstance(X, list):
+        X = [text if isinstance(text, str) else " ".join(text) for text in X]
         return np.array([text.lower().count("good") - text.lower().count("bad") for text in X], dtype=float)
     return np.asarray(X, dtype=float).reshape(len(X), -1)[:, 0]
 
@@ -96,6 +97,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "words": lambda: Case(l2x.Words(length=8, **TEXT_OPTIONS), TEXTS, numeric=False),
     "words by ids": lambda: Case(l2x.Words(length=8, reads="ids", **TEXT_OPTIONS), TEXTS, numeric=False),
     "sentences": lambda: Case(l2x.Sentences(length=3, words=4, **TEXT_OPTIONS), TEXTS, numeric=False),
+    "passages": lambda: Case(
+        l2x.Passages(length=3, words=4, **TEXT_OPTIONS), [text.split(". ") for text in TEXTS], numeric=False
+    ),
     "patches": lambda: Case(l2x.Patches(4), RNG.random((60, 8, 8)).astype(np.float32)),
     "padded colour": lambda: Case(l2x.Patches(4, padding="edge"), RNG.random((60, 3, 6, 7))),
     "new view": lambda: Case(_new_view(), RNG.normal(size=(60, 20))),
@@ -210,7 +214,7 @@ def test_made_up_rows_hold_every_kind_of_cell() -> None:
 
 def test_only_a_few_rooms_look_inside_a_view() -> None:
     """isinstance(…, Columns | …) stands only in features/, and where kinds have renderers and files."""
-    views = {"View", "Columns", "ColumnGroups", "Patches", "TextView", "Words", "Sentences"}
+    views = {"View", "Columns", "ColumnGroups", "Patches", "TextView", "Words", "Sentences", "Passages"}
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):
         if path.parts[-2] in ("features", "display", "export"):

@@ -17,9 +17,10 @@ pytestmark = pytest.mark.slow
 FETCHES = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 
 
-PARTS = """start tutorials/census tutorials/reviews tutorials/digits tutorials/regression tutorials/http
-tutorials/service how-to/choose-k how-to/compare how-to/report how-to/extend how-it-works notebook reproduce
-results/synthetic results/mnist gallery reference/l2x reference/evaluation why-not changelog"""
+PARTS = """start tutorials/census tutorials/reviews tutorials/hugging-face tutorials/digits
+tutorials/regression tutorials/http tutorials/service how-to/choose-k how-to/compare how-to/report
+how-to/extend how-it-works notebook reproduce results/synthetic results/mnist gallery reference/l2x
+reference/evaluation why-not changelog"""
 
 
 class Page(HTMLParser):

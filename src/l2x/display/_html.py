@@ -41,7 +41,7 @@ from l2x.display._style import (
     size_text,
     values_of,
 )
-from l2x.display._texts import Piece, pieces, plot_texts, text_content, with_texts
+from l2x.display._texts import BREAK, Piece, pieces, plot_texts, text_content, with_texts
 from l2x.errors import InputError
 from l2x.explanation import Explanation
 from l2x.features import Columns, Patches, TextView, View
@@ -347,7 +347,10 @@ def _marked(parts: Sequence[Piece], k: int, reading: Reading | None, *, inline: 
     """Return a text with its selected pieces in <mark>, shaded by effect or rank; tooltips have details."""
     mark = _inline_mark if inline else _page_mark
     return "".join(
-        escape(piece.text) if piece.rank is None else mark(piece, piece.rank, k, reading) for piece in parts
+        escape(piece.text).replace(BREAK, "<br>")
+        if piece.rank is None
+        else mark(piece, piece.rank, k, reading)
+        for piece in parts
     )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ELLIPSIS = "…"
+BREAK = "\n"
 # White space, control characters (a terminal would obey them) and HTML line breaks are shown as one blank.
 _BLANKS = re.compile(r"(?:[\s\x00-\x1f\x7f-\x9f]|<br\s*/?>)+", re.IGNORECASE)
 # What may stand between two selected words that are shown as one: "well-made".
@@ -44,7 +45,10 @@ _JOINT = re.compile(r"[\s-]*")
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a text, not escaped; a selected part has its best rank (from 0), details and its effect."""
+    """A part of a text, not escaped; a selected part has its best rank (from 0), details and its effect.
+
+    The text `BREAK` is the end of a line.
+    """
 
     text: str
     rank: int | None = None
@@ -73,7 +77,7 @@ def pieces(
     for feature in sorted(ranks):
         start, _ = spans[feature]
         joined = feature - 1 in ranks and _JOINT.fullmatch(text, spans[feature - 1][1], start)
-        if joined and (effect(feature) < 0) == (effect(feature - 1) < 0):
+        if joined and view.unit != "passage" and (effect(feature) < 0) == (effect(feature - 1) < 0):
             runs[-1].append(feature)
         else:
             runs.append([feature])
@@ -85,24 +89,42 @@ def pieces(
         details = score if reading is None else f"effect {reading.amounts[ranks[feature]]}, {score}"
         return f"{ranks[feature] + 1}.{name} ({details})"
 
+    def marked(run: list[int]) -> Piece:
+        whole = text[spans[run[0]][0] : spans[run[-1]][1]]
+        rank = min(ranks[feature] for feature in run)
+        return Piece(shown_text(whole), rank, ", ".join(map(about, run)), sum(map(effect, run)))
+
+    if view.unit == "passage":
+        return _lines(text, [(run[0], marked(run)) for run in runs], context)
     parts: list[Piece] = []
     end = 0
     for run in runs:
-        start, stop = spans[run[0]][0], spans[run[-1]][1]
-        parts.append(_around(text[end:start], context, after=bool(parts), before=True))
-        rank = min(ranks[feature] for feature in run)
-        details = ", ".join(map(about, run))
-        parts.append(Piece(shown_text(text[start:stop]), rank, details, sum(map(effect, run))))
-        end = stop
+        parts.append(_around(text[end : spans[run[0]][0]], context, after=bool(parts), before=True))
+        parts.append(marked(run))
+        end = spans[run[-1]][1]
     parts.append(_around(text[end:], context, after=bool(parts), before=False))
     return [piece for piece in parts if piece.text]
+
+
+def _lines(text: Any, selected: Sequence[tuple[int, Piece]], context: int | None) -> list[Piece]:
+    """Return a line for each passage of a text, with its number; unselected ones keep their beginning."""
+    marks, parts = dict(selected), []
+    for number, passage in enumerate(text.parts):
+        shown = Piece(shown_text(passage).strip())
+        if context is not None and len(shown.text) > 2 * context:
+            shown = Piece(f"{shown.text[: 2 * context]} {ELLIPSIS}")
+        parts += [Piece(f"{number + 1}. "), marks.get(number, shown), Piece(BREAK)]
+    return parts[:-1]
 
 
 def with_texts(explanation: Explanation) -> tuple[TextView, Texts]:
     """Return the view and its texts; raise an InputError if the explanation has none."""
     view = explanation.view
     if not isinstance(view, TextView) or explanation.inputs is None:
-        raise InputError("This explanation holds no texts: fit with features=l2x.Words() or l2x.Sentences().")
+        raise InputError(
+            "This explanation holds no texts: fit with features=l2x.Words(), l2x.Sentences() or "
+            "l2x.Passages()."
+        )
     return view, view.check(explanation.inputs)
 
 
@@ -129,7 +151,11 @@ def shown_text(text: str) -> str:
 
 def text_content(one: Explanation, features: Sequence[int] | None) -> dict[str, Any]:
     """Return only these features of a single text, as phrases; None for the whole text."""
-    _, texts = with_texts(one)
+    view, texts = with_texts(one)
+    if view.unit == "passage":
+        parts = texts[0].parts
+        shown = range(len(parts)) if features is None else sorted(features)
+        return {"kind": "text", "phrases": [shown_text(parts[i]).strip() for i in shown]}
     if features is None:
         return {"kind": "text", "phrases": [shown_text(texts[0]).strip()]}
     return {"kind": "text", "phrases": phrases(texts[0], texts.tokens.spans[0], features)}
@@ -199,7 +225,7 @@ def _plot_marked(explanation: Explanation) -> Figure:
     (reading,) = readings(one)
     parts = pieces(one, 0, context=CONTEXT, reading=reading)
     words = typeset(parts, reading.scale)
-    lines = words[-1].line + 1
+    lines, leftwards = words[-1].line + 1, runs_leftwards(parts)
     with style():
         figure, (axes,) = new_figure(LINE * lines / 72 + 0.75, title=reading.title)
         axes.set_axis_off()
@@ -214,7 +240,8 @@ def _plot_marked(explanation: Explanation) -> Figure:
             axes.text(word.x, LINE * (word.line + 0.68), word.text, fontsize=FONT)
         for last in {word.piece: word for word in words if parts[word.piece].rank is not None}.values():
             text = _superscript(parts[last.piece], reading.scale)
-            axes.text(last.x + last.width + 1, LINE * (last.line + 0.42), text, fontsize=SMALL, weight="bold")
+            x, side = (last.x - 1, "right") if leftwards else (last.x + last.width + 1, "left")
+            axes.text(x, LINE * (last.line + 0.42), text, fontsize=SMALL, weight="bold", ha=side)
         note(figure, _marked_note(reading))
     return figure
 
@@ -259,6 +286,9 @@ def typeset(parts: Sequence[Piece], scale: Scale) -> list[Word]:
     words: list[Word] = []
     x, line = 0.0, 0
     for number, piece in enumerate(parts):
+        if piece.text == BREAK:
+            x, line = 0.0, line + 1
+            continue
         found = [part for word in piece.text.split() for part in _broken(word, measured)]
         for i, text in enumerate(found):
             width = measured(text, FONT)
@@ -269,10 +299,15 @@ def typeset(parts: Sequence[Piece], scale: Scale) -> list[Word]:
             words.append(Word(text, x, line, width, number))
             glued = last and number + 1 < len(parts) and not parts[number + 1].text[:1].isspace()
             x += width + after + (1.5 if glued else blank)
-    directions = (bidirectional(c) for piece in parts for c in piece.text)
-    if next((d for d in directions if d in ("L", "R", "AL")), "L") == "L":
+    if not runs_leftwards(parts):
         return words
     return [replace(word, x=PAGE - word.x - word.width) for word in words]
+
+
+def runs_leftwards(parts: Sequence[Piece]) -> bool:
+    """Return whether the first letter of a text is of a script from right to left."""
+    directions = (bidirectional(c) for piece in parts for c in piece.text)
+    return next((d for d in directions if d in ("L", "R", "AL")), "L") != "L"
 
 
 def _broken(word: str, measured: Callable[[str, float], float]) -> list[str]:

@@ -162,7 +162,7 @@ def match_columns(
     table.require(copy, "copy")
     layout = explainer.features_.table_layout()
     if layout.form == "text":
-        return [text_column(table, column, others=[*drop, *copy])], []
+        return [text_column(table, column, others=[*drop, *copy], lists=layout.lists)], []
     if column is not None:
         raise InputError(f"column is '{column}', but this explainer reads a table, not texts.")
     offered = [name for name in table.columns if name not in drop]

@@ -2,6 +2,7 @@
 
 from l2x.features._columns import ColumnGroups, Columns, as_columns, check_table, fitted_view, named_columns
 from l2x.features._image_files import ImageFiles
+from l2x.features._passages import Passages, as_passages, holds_passages
 from l2x.features._patches import Patches, upsample
 from l2x.features._table_input import LIMIT, WIDE, ByInput, MaskedTable, TableInput
 from l2x.features._tables import UNSEEN, Levels, arrow_cells, is_missing
@@ -32,6 +33,7 @@ __all__ = [
     "Levels",
     "MaskedTable",
     "Measurement",
+    "Passages",
     "Patches",
     "Sentences",
     "TableInput",
@@ -42,10 +44,12 @@ __all__ = [
     "Words",
     "arrow_cells",
     "as_columns",
+    "as_passages",
     "as_tensor",
     "check_table",
     "checked_k",
     "fitted_view",
+    "holds_passages",
     "is_missing",
     "named_columns",
     "saved_options",

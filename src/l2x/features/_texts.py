@@ -1,4 +1,7 @@
-"""Views of texts: features are words or sentences, reported as substrings of the original text."""
+"""Views of texts: features are words or sentences, reported as substrings of the original text.
+
+`Passages`, whose inputs are lists of texts, is in _passages.py.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ class Texts:
 
 @dataclass(eq=False, repr=False)
 class TextView(View):
-    """The base of `Words` and `Sentences`, which documents the options."""
+    """The base of `Words`, which documents the options, `Sentences` and `Passages`."""
 
     kind: ClassVar[Literal["table", "text", "image"]] = "text"
     rows_at_once = 512
@@ -113,7 +116,7 @@ class TextView(View):
     def fit(self, X: Any) -> Self:
         """Learn the vocabulary from training texts; return self."""
         self._check_options()
-        texts = as_list(X)
+        texts = self._listed(X)
         if not texts:
             raise InputError("There are no texts.")
         self._segmenter = None if self.tokenizer is None else Segmenter(self.tokenizer)
@@ -159,7 +162,11 @@ class TextView(View):
         """Return the texts as `Texts`; see `View.check`."""
         # Texts of another view have other tokens, unless it has the same vocabulary and settings.
         mine = isinstance(X, Texts) and self._same_tokens(X.view)
-        return X if mine else Texts(as_list(X), self, labels=X.index if hasattr(X, "iloc") else None)
+        return X if mine else Texts(self._listed(X), self, labels=X.index if hasattr(X, "iloc") else None)
+
+    def _listed(self, X: Any) -> list[str]:
+        """Return inputs of any kind as a list of texts."""
+        return as_list(X)
 
     def _same_tokens(self, other: TextView) -> bool:
         alike = type(other) is type(self) and other.vocabulary_ == self.vocabulary_
@@ -188,15 +195,19 @@ class TextView(View):
         """Return texts or ids, whole or with unselected features masked; see `View.for_model`."""
         X = self.check(X)
         if mask is None:
-            return self.ids(X) if self.reads == "ids" else X.texts
+            return self.ids(X) if self.reads == "ids" else list(map(self._whole, X.texts))
         if self.reads == "ids":
             ids = X.tokens.ids
             left = np.where(mask.reshape(*mask.shape, *[1] * (ids.ndim - 2)), ids, PAD)
             return torch.from_numpy(left).long()
         rows = zip(X.texts, X.tokens.spans, mask, strict=True)
-        return [self._masked_text(text, spans, selected) for text, spans, selected in rows]
+        return [self._masked(text, spans, selected) for text, spans, selected in rows]
 
-    def _masked_text(self, text: str, spans: Array, selected: Array) -> str:
+    def _whole(self, text: str) -> Any:
+        """Return a text as the model reads it."""
+        return text
+
+    def _masked(self, text: str, spans: Array, selected: Array) -> Any:
         """Return the selected features in their order; the others are dropped or replaced."""
         shown = spans[:, 1] > spans[:, 0]
         if self.masking == "drop":
@@ -226,11 +237,11 @@ class TextView(View):
         """Return False: ids of words are not numbers."""
         return False
 
-    def sample(self, n: int, rng: np.random.Generator) -> list[str]:
+    def sample(self, n: int, rng: np.random.Generator) -> list[Any]:
         """Return n texts of random words of the vocabulary, a few of them unknown; see `View.sample`."""
         return [self._made_up(rng) for _ in range(n)]
 
-    def _made_up(self, rng: np.random.Generator) -> str:
+    def _made_up(self, rng: np.random.Generator) -> Any:
         """Return a text with at most `length` features."""
         return self._random_words(self.length, rng)
 
@@ -451,7 +462,7 @@ class Sentences(TextView):
             ids[row, sentence[read], position[read]] = np.asarray(words.ids)[read]
             starts = np.concatenate([[0], ends])
             for i, part in enumerate(parts[: self.length].tolist()):
-                spans[row, i] = _stripped(text, int(starts[part]), int(starts[part + 1]))
+                spans[row, i] = stripped(text, int(starts[part]), int(starts[part + 1]))
         return Tokens(ids, spans)
 
     def _check_options(self) -> None:
@@ -466,7 +477,7 @@ def _json_of(segmenter: Segmenter | None) -> str | None:
     return None if segmenter is None else segmenter.json
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+def stripped(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the span without white space around it."""
     sentence = text[start:end]
     return start + len(sentence) - len(sentence.lstrip()), start + len(sentence.rstrip())
@@ -476,6 +487,22 @@ def as_list(X: Any) -> list[str]:
     """Return texts of any kind - a list, an array, a column of a frame - as a list of strings."""
     if isinstance(X, Texts):
         return X.texts
+    texts = items_of(X)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"Text {row} is {text!r} ({type(text).__name__}), not a string.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Text {row} contains a lone surrogate at position {error.start}; decode it again, with "
+                "errors='replace'."
+            ) from error
+    return texts
+
+
+def items_of(X: Any) -> list[Any]:
+    """Return the items of a list, an array, or the only column of a frame."""
     if isinstance(X, str):
         raise InputError("Expected a list of texts, got one text; pass [text].")
     try:
@@ -491,18 +518,7 @@ def as_list(X: Any) -> list[str]:
                 f"Expected one column of texts, got a table of {len(columns)}; pass the column, X['text']."
             )
         given = given[columns[0]]
-    texts = given.to_list() if isinstance(given, nw.Series) else _listed(given)
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"Text {row} is {text!r} ({type(text).__name__}), not a string.")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"Text {row} contains a lone surrogate at position {error.start}; decode it again, with "
-                "errors='replace'."
-            ) from error
-    return texts
+    return given.to_list() if isinstance(given, nw.Series) else _listed(given)
 
 
 def _listed(given: Any) -> list[Any]:

@@ -41,6 +41,8 @@ class TableLayout:
         Names of the columns of fitting, in their order; None if any columns will do.
     named : bool
         Whether the training rows had column names. If not, columns are matched by position.
+    lists : bool
+        Whether the column of a "text" form holds lists of texts: a list column in Parquet, JSON in a CSV.
     categories : mapping of int to sequence of str
         Categories of columns, by position, whose cells are read as text even if they look like numbers.
     """
@@ -48,6 +50,7 @@ class TableLayout:
     form: Literal["frame", "text", "matrix"] = "frame"
     columns: Sequence[str] | None = None
     named: bool = True
+    lists: bool = False
     categories: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     def match(self, offered: Sequence[str], *, copied: Sequence[str] = (), source: str) -> list[str]:

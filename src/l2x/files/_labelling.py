@@ -15,7 +15,7 @@ from l2x._base import progress_bar
 from l2x._base.arrays import Array, batches, take
 from l2x._base.atomic import check_writable
 from l2x.errors import BlackBoxError, InputError, L2XError, WriteError
-from l2x.features import Columns, View, Words
+from l2x.features import Columns, Passages, View, Words, as_passages, holds_passages
 from l2x.files._journal import Journal
 from l2x.files._predictions import (
     Labelled,
@@ -125,7 +125,8 @@ class RowsToLabel:
         table.require(drop, "drop")
         view: View = Columns()
         if column is not None or table.format == "txt":
-            view, columns = Words(), [text_column(table, column, others=drop)]
+            columns = [text_column(table, column, others=drop)]
+            view = Passages() if columns[0] in table.list_columns else Words()
         else:
             columns = columns_to_fit(table, black_box.columns, drop)
         return cls(_table_blocks(table, view, columns), view.rows_at_once, table.share_read, tuple(columns))
@@ -134,8 +135,9 @@ class RowsToLabel:
     def of_inputs(cls, X: Any) -> RowsToLabel:
         """Return inputs as the model reads them."""
         most = Columns.rows_at_once
-        parts = ((rows.start, take(X, rows)) for rows in batches(len(X), most))
-        return cls((Part(first, raw, raw) for first, raw in parts), most, _share_of(len(X)))
+        raw = as_passages(X) if holds_passages(X) else X
+        parts = (Part(rows.start, take(raw, rows), take(X, rows)) for rows in batches(len(X), most))
+        return cls(parts, most, _share_of(len(X)))
 
     @classmethod
     def of_view(cls, view: View, X: Any) -> RowsToLabel:
@@ -152,7 +154,8 @@ def _table_blocks(table: Table, view: View, columns: Sequence[str]) -> Iterator[
     for batch in view_batches(table, view, columns):
         frame = model_rows(pa.Table.from_batches([batch]), table, view)
         raw = frame[columns[0]].tolist() if view.table_layout().form == "text" else frame
-        yield Part(first, raw, raw)
+        lists = view.table_layout().lists
+        yield Part(first, as_passages(raw), list(map(list, raw))) if lists else Part(first, raw, raw)
         first += len(batch)
 
 

@@ -95,6 +95,12 @@ class Table:
         return [name for name in self.columns if self._types[name] in texts]
 
     @property
+    def list_columns(self) -> list[str]:
+        """Return the columns that hold lists."""
+        lists = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+        return [name for name in self.columns if any(is_one(self._types[name]) for is_one in lists)]
+
+    @property
     def integer_columns(self) -> list[str]:
         """Return the columns that hold integers, according to the first block of a CSV."""
         return [name for name in self.columns if pa.types.is_integer(self._types[name])]
@@ -228,10 +234,11 @@ def read_training_rows(
     column except `drop`.
     """
     table.require(drop, "drop")
-    one_text = view.table_layout().form == "text"
-    columns = (
-        [text_column(table, column, others=drop)] if one_text else columns_to_fit(table, model_columns, drop)
-    )
+    layout = view.table_layout()
+    if layout.form == "text":
+        columns = [text_column(table, column, others=drop, lists=layout.lists)]
+    else:
+        columns = columns_to_fit(table, model_columns, drop)
     return read_sample(table, view, columns, rows, seed=seed)
 
 
@@ -245,12 +252,16 @@ def columns_to_fit(table: Table, model_columns: Sequence[str] | None, drop: Sequ
     return columns
 
 
-def text_column(table: Table, column: str | None, *, others: Sequence[str] = ()) -> str:
-    """Return the column that holds the texts: `column`, or the only text column that is not in `others`."""
+def text_column(table: Table, column: str | None, *, others: Sequence[str] = (), lists: bool = False) -> str:
+    """Return the column that holds the texts: `column`, or the only text column that is not in `others`.
+
+    With `lists`, it holds lists of texts, or else texts that are lists as JSON.
+    """
     if column is not None:
         table.require([column], "read")
         return column
-    names = [name for name in table.text_columns if name not in others]
+    names = [name for name in table.list_columns if name not in others] if lists else []
+    names = names or [name for name in table.text_columns if name not in others]
     if len(names) == 1:
         return names[0]
     columns = f"{len(names)} columns of texts: {some(names)}" if names else "no column of texts"

@@ -151,8 +151,11 @@ class FitOptions:
     ]
     drop: Drop = None
     features: Annotated[
-        Literal["columns", "words", "sentences"],
-        Option(help="What one feature is: a column of a table, or a word or a sentence of a text."),
+        Literal["columns", "words", "sentences", "passages"],
+        Option(
+            help="What one feature is: a column of a table, a word or a sentence of a text, or a text of a "
+            "list (passages: a list column in Parquet, lists as JSON in a CSV)."
+        ),
     ] = "columns"
     column: Column = None
     objective: Annotated[
@@ -257,7 +260,7 @@ def _check_usage(options: FitOptions) -> None:
         )
     if options.features == "columns":
         if options.column is not None:
-            raise typer.BadParameter("needs --features words or --features sentences.", param_hint="--column")
+            raise typer.BadParameter("needs --features words, sentences or passages.", param_hint="--column")
         if options.data.suffix.lower() == ".txt":
             raise typer.BadParameter(
                 f"'{options.data}' holds texts; choose words or sentences.", param_hint="--features"
@@ -292,9 +295,10 @@ def _training_rows(options: FitOptions) -> tuple[BlackBox, pd.DataFrame, Any]:
 
 def _view(options: FitOptions) -> View | None:
     """Return the view for --features; None for columns, whose default view --paper changes."""
-    from l2x.features import Sentences, Words
+    from l2x.features import Passages, Sentences, Words
 
-    return {"columns": None, "words": Words(), "sentences": Sentences()}[options.features]
+    views = {"columns": None, "words": Words(), "sentences": Sentences(), "passages": Passages()}
+    return views[options.features]
 
 
 def _unfitted(black_box: BlackBox, options: FitOptions) -> Explainer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -147,12 +148,26 @@ class TextForm(Form):
         """Return the limits of a long text; see `Form.limits`."""
         return TEXT_BYTES, 1
 
-    def row(self, fields: Mapping[str, str]) -> str:
+    def row(self, fields: Mapping[str, str]) -> Any:
         """Return the text; see `Form.row`."""
         return fields.get("text", "").replace("\r\n", "\n")
 
     def _fields(self, row: Any) -> dict[str, str]:
         return {"text": row}
+
+
+class PassagesForm(TextForm):
+    """The field `text`, in which blank lines separate passages."""
+
+    kind = "passages"
+
+    def row(self, fields: Mapping[str, str]) -> Any:
+        """Return the passages; see `Form.row`."""
+        parts = re.split(r"\n[^\S\n]*\n", super().row(fields))
+        return [part.strip() for part in parts if part.strip()]
+
+    def _fields(self, row: Any) -> dict[str, str]:
+        return {"text": "\n\n".join(row)}
 
 
 class ArrayForm(Form):
@@ -211,7 +226,7 @@ class ImageForm(Form):
 
 def form_for(served: Served) -> Form:
     """Return the form for the rows of an explainer."""
-    kinds = {form.kind: form for form in (TableForm, TextForm, ArrayForm, ImageForm)}
+    kinds = {form.kind: form for form in (TableForm, TextForm, PassagesForm, ArrayForm, ImageForm)}
     return kinds[served.description["takes"]["kind"]](served)
 
 

@@ -190,8 +190,9 @@ def v2_inputs(served: Served) -> list[dict[str, Any]]:
             {"name": column["name"], "datatype": types[column["type"]], "shape": [-1]}
             for column in takes["columns"]
         ]
-    datatype = {"text": "BYTES", "image": "FP32"}.get(takes["kind"], "FP64")
-    return [{"name": takes["kind"], "datatype": datatype, "shape": [-1, *takes.get("shape", [])]}]
+    datatype = {"text": "BYTES", "passages": "BYTES", "image": "FP32"}.get(takes["kind"], "FP64")
+    shape = [-1] if takes["kind"] == "passages" else takes.get("shape", [])
+    return [{"name": takes["kind"], "datatype": datatype, "shape": [-1, *shape]}]
 
 
 def rows_from_tensors(inputs: Any, max_rows: int) -> list[Any]:

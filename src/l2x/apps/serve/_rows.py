@@ -18,7 +18,7 @@ from l2x._base.arrays import Array
 from l2x.apps.serve._requests import MAX_DETAILS, ServiceError, invalid_rows
 from l2x.display import patch_rectangles
 from l2x.errors import InputError, require
-from l2x.features import Patches, Texts, TextView, View
+from l2x.features import Passages, Patches, Texts, TextView, View
 
 AnyView = TypeVar("AnyView", bound=View)
 
@@ -280,7 +280,7 @@ class TextRows(RowFormat[TextView]):
         start, end = inputs.tokens.spans[row, index].tolist()
         return {"name": cells[row][start:end], "span": [start, end]}
 
-    def example(self) -> str:
+    def example(self) -> Any:
         """Return frequent words; see `RowFormat.example`."""
         return " ".join(self.view.known_words[:EXAMPLE_WORDS])
 
@@ -293,8 +293,36 @@ class TextRows(RowFormat[TextView]):
         return {"type": "string"}
 
 
+class PassageRows(TextRows):
+    """Lists of texts: each row is a list of strings."""
+
+    def _row(self, row: Any, unseen: Counter[str]) -> str:
+        if type(row) is not list or not all(type(text) is str for text in row):
+            raise RowError(Problem(description(row), "a list of texts"))
+        (joined,) = self.view.check([row]).texts
+        return joined
+
+    def feature(self, inputs: Any, cells: Sequence[Any], row: int, index: int) -> dict[str, Any]:
+        """Return a passage; its index is its position in the list; see `RowFormat.feature`."""
+        return {"name": cells[row].parts[index]}
+
+    def example(self) -> Any:
+        """Return lists of frequent words; see `RowFormat.example`."""
+        words = self.view.known_words
+        return [" ".join(words[i : i + 3]) for i in range(0, min(len(words), EXAMPLE_WORDS), 3)]
+
+    def takes(self) -> dict[str, Any]:
+        """Return also the number of words per passage; see `RowFormat.takes`."""
+        return super().takes() | {"kind": "passages", "words": self.view.words}
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of a list of strings; see `RowFormat.schema`."""
+        return {"type": "array", "items": super().schema()}
+
+
 row_format.register(Patches, ImageRows)
 row_format.register(TextView, TextRows)
+row_format.register(Passages, PassageRows)
 
 
 def description(value: Any) -> str:

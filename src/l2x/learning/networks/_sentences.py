@@ -1,4 +1,4 @@
-"""Networks for sentences: convolution and max-pooling in each, convolutions over them (section 4.2)."""
+"""Networks for sentences and passages (section 4.2): convolution and max-pooling in each, then over them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from l2x.features import PAD, Sentences
+from l2x.features import PAD, Passages, Sentences
 from l2x.learning.networks._recipes import (
     HasTextEncoder,
     InitialWeights,
@@ -196,7 +196,7 @@ class PaperSentenceSelector(nn.Module):
         return scores[:, :, 0]
 
 
-def _networks(view: Sentences, outputs: int) -> Networks:
+def _networks(view: Sentences | Passages, outputs: int) -> Networks:
     words, options = len(view.vocabulary_), view.embedding_options()
     return Networks(
         partial(sentence_selector, words, outputs, **options),
@@ -204,4 +204,6 @@ def _networks(view: Sentences, outputs: int) -> Networks:
     )
 
 
-register(Sentences, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 16))
+# A passage is read like a sentence.
+for _view in (Sentences, Passages):
+    register(_view, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 16))
