@@ -25,7 +25,12 @@ ANSWERS = [
     "Refunds are paid to your bank account.",
 ]
 PLACES = ["Berlin", "Ulm", "Bonn", "Leeds", "Graz", "Lyon"]
-OTHERS = ["The parcel is in {}.", "Our shop in {} opens at nine.", "We ship to {} on Mondays.", "Call us in {}."]
+OTHERS = [
+    "The parcel is in {}.",
+    "Our shop in {} opens at nine.",
+    "We ship to {} on Mondays.",
+    "Call us in {}.",
+]
 RETRIEVED, TRAIN, TEST = 12, 400, 200
 PHASE = l2x.Phase(80, 1e-2, batch_size=32, averaging=0.9)
 PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=4, validation_rows=40, progress=False)
