@@ -33,8 +33,8 @@ from l2x_experiments.transformer import word_vectors
 
 QUESTION = "How good is the acting?"
 RETRIEVED, K = 12, 1
-COMPARED = ("l2x", "l2x-told", "kernel_shap", "lime", "random")
-SEEDED = ("l2x", "l2x-told", "random")
+COMPARED = ("l2x", "kernel_shap", "lime", "random")
+SEEDED = ("l2x", "random")
 # Passages of at least, and at most, this similarity are planted, and are not similar.
 SIMILAR, DIFFERENT = 0.5, 0.2
 # The model's probability is a half at this similarity.
@@ -61,7 +61,7 @@ QUICK = Budget(reviews=300, train=400, test=100, sampled=5, value=100, selector=
 
 
 def experiment(*, quick: bool = False, seeds: int = 3) -> Experiment:
-    """Return the jobs: l2x without and with the prediction, Kernel SHAP, LIME, and random passages."""
+    """Return the jobs: l2x, Kernel SHAP, LIME, and random passages."""
     jobs = [
         Job({"seed": seed, "method": method}, f"{method}, seed {seed}", seed)
         for seed in range(seeds)
@@ -180,11 +180,10 @@ def lists(sentences: Sequence[str], values: Array, n: int, rng: np.random.Genera
 def fitted(setting: Setting, method: str, seed: int, budget: Budget) -> Any:
     """Return a method that is ready to explain."""
     view = Passages(length=RETRIEVED, words=MOST, vectors=word_vectors())
-    if method.startswith("l2x"):
-        told: dict[str, Any] = {"uses_prediction": True, "target": "class"} if method == "l2x-told" else {}
+    if method == "l2x":
         plan = recipes_of(view).ours.plan.with_steps(value=budget.value, selector=budget.selector)
         plan = replace(plan, progress=False)
-        explainer = l2x.Explainer(setting.model, K, features=view, training=plan, seed=seed, **told)
+        explainer = l2x.Explainer(setting.model, K, features=view, training=plan, seed=seed)
         return explainer.fit(setting.train.X)
     options = {} if method == "random" else {"samples": SUBSETS}
     return make_method(

@@ -305,7 +305,7 @@ def typeset(parts: Sequence[Piece], scale: Scale) -> list[Word]:
 
 
 def runs_leftwards(parts: Sequence[Piece]) -> bool:
-    """Return whether the first letter of a text is of a script from right to left."""
+    """Return whether the first letter of a text belongs to a right-to-left script."""
     directions = (bidirectional(c) for piece in parts for c in piece.text)
     return next((d for d in directions if d in ("L", "R", "AL")), "L") != "L"
 
