@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo playground test lint types versions docs table readme notebooks reproduce bench dist clean
+.PHONY: help demo playground test lint types versions lowest docs table readme notebooks reproduce bench dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,14 @@ types: $(VENV)/.test ## mypy, strict
 versions: $(VENV)/.test ## mypy for newer Python versions; compiles src with those that are installed
 	@set -e; for version in 3.12 3.13 3.14; do echo "Python $$version"; $(BIN)/mypy --python-version $$version; \
 	  ! python$$version -c '' 2>/dev/null || python$$version -m compileall -q -f src; done
+
+# Tests that need packages which are left out are not collected.
+lowest: ## run quick tests with the lowest supported versions of the dependencies, in .venv/lowest
+	@test -x $(VENV)/lowest/bin/python || $(PYTHON) -m venv $(VENV)/lowest
+	@$(PYTHON) .ci/lowest.py > $(VENV)/lowest/pins.txt
+	$(VENV)/lowest/bin/python -m pip install $(PIP_FLAGS) --no-input --only-binary :all: -r $(VENV)/lowest/pins.txt
+	PYTHONPATH=src $(VENV)/lowest/bin/python -m pytest -n auto -m "not slow" --continue-on-collection-errors \
+	  tests/explainer tests/features tests/files tests/model tests/apps/serve tests/export $(PYTEST_ARGS)
 
 docs: $(VENV)/.test ## build the site offline: runs the pages without a notebook (a minute), writes out/website/site/index.html
 	$(BIN)/python -m website $(ARGS)
