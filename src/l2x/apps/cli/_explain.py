@@ -121,8 +121,9 @@ def explain(options: ExplainOptions) -> None:
     """Explain every row of DATA. The model is not called, and files of any size are streamed.
 
     OUT has the copied columns, then feature_1 .. feature_k (most important first; for texts, the words or
-    sentences themselves) and score_1 .. score_k. Scores rank; effects quantify: with --effects, OUT also has
-    effect_1 .. effect_k, base, rest and the prediction from all, only these and all other features.
+    sentences themselves) and score_1 .. score_k; with --effects also effect_1 .. effect_k, base, rest and the
+    prediction from all, only these and all other features. Scores rank the features of a row; effects
+    quantify how much each selected feature adds to the prediction.
 
     OUT appears when it is complete. Until then finished rows are stored in OUT.parts, and the same command
     resumes after an interruption.

@@ -16,7 +16,10 @@ class OpenModel(BaseModel):
 
 
 class Feature(OpenModel):
-    """A selected feature: `value` in tables, `span` (characters) in texts, `rectangle` (pixels) in images."""
+    """A selected feature: `value` in tables, `span` (characters) in texts, `rectangle` (pixels) in images.
+
+    Scores rank the features of a row; effects quantify how much each selected feature adds to the prediction.
+    """
 
     index: int
     score: float
