@@ -40,7 +40,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -196,7 +196,8 @@ def application(role: str, folder: Path) -> Any:
         "one by one": Settings(batch_rows=1),
         "overloaded": Settings(queue=8 * OVERLOAD_ROWS, timeout=PROMISE),
     }.get(role, Settings())
-    return create_app([folder / "it.l2x"], models, settings)
+    # Without effects, so that figures can be compared with those of earlier versions.
+    return create_app([folder / "it.l2x"], models, replace(settings, effects=False))
 
 
 def bare(response: str) -> Any:
