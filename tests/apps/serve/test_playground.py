@@ -113,7 +113,7 @@ def row_of(**cells: Any) -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_every_field_of_a_table(browser: Any, address: str, nasty: Path) -> None:
-    explainer = l2x.load(nasty)
+    explainer = l2x.load(nasty, model=of_nasty)
     with page_of(browser, address) as page:
         page.goto(f"{address}/playground/nasty")
         assert page.locator("label[for=c0]").inner_text() == NASTY[0]
@@ -210,7 +210,7 @@ def test_a_link_contains_the_row_and_the_request_can_be_copied(browser: Any, add
 
 @pytest.mark.slow
 def test_a_review_is_highlighted_as_it_is_typed(browser: Any, address: str) -> None:
-    explainer = l2x.load(file_of("words"))
+    explainer = l2x.load(file_of("words"), model=cases.of_texts)
     text = 'A <script>alert("x")</script> good film, שלום 🙂 not a bad plot'
     with page_of(browser, address) as page:
         page.goto(f"{address}/playground/{name_of('words')}")
@@ -232,7 +232,7 @@ def test_a_review_is_highlighted_as_it_is_typed(browser: Any, address: str) -> N
 
 @pytest.mark.slow
 def test_a_drawing_is_explained_as_it_is_drawn(browser: Any, address: str) -> None:
-    explainer = l2x.load(file_of("patches"))
+    explainer = l2x.load(file_of("patches"), model=cases.of_images)
     view = explainer.features_
     with page_of(browser, address) as page:
         page.goto(f"{address}/playground/{name_of('patches')}")

@@ -174,9 +174,9 @@ class Served:
         inputs, limits = None, [request.k for request in requests for _ in request.rows.cells]
         outputs = [request.output for request in requests for _ in request.rows.cells]
         effects, by = None, "surrogate" if predictions is None else "model"
-        if self.graph is not None and self.quick(requests[0]):
+        if self.graph is not None and predictions is None and self.quick(requests[0]):
             wanted = outputs if requests[0].effects else None
-            indices, scores, effects = self.graph(cells, k, predictions, wanted)
+            indices, scores, effects = self.graph(cells, k, wanted)
         else:
             explanation = self.explain_inputs(self.rows.inputs(cells), k, predictions, keep)
             inputs, indices, scores = explanation.inputs, explanation.indices, explanation.scores
@@ -197,8 +197,8 @@ class Served:
         return _split(requests, Explained(features, predictions, effects, by))
 
     def quick(self, request: ExplainRequest) -> bool:
-        """Return whether the graph can explain a request."""
-        if self.graph is None or request.keep is not None:
+        """Return whether the graph can explain a request; with predictions, selections are polished."""
+        if self.graph is None or request.keep is not None or request.predictions is not None:
             return False
         return not request.effects or (self.graph.effects and request.k == self.explainer.k)
 
@@ -233,12 +233,9 @@ class Served:
     ) -> Explanation:
         """Explain inputs in any form that `explain` accepts, without a warning about unseen categories.
 
-        Effects of the result add up to `predictions`, without another query.
+        With `predictions`, selections are polished, and effects add up to them, without another query.
         """
-        if not self.explainer.uses_prediction:
-            explanation = self.explainer.explain_quietly(inputs, k, keep=keep)
-            return replace(explanation, known_predictions=predictions)
-        if predictions is None and self.model is None:
+        if self.explainer.uses_prediction and predictions is None and self.model is None:
             raise self._no_predictions()
         return self.explainer.explain_quietly(inputs, k, predictions=predictions, keep=keep)
 

@@ -286,25 +286,23 @@ class TableGraph:
         self,
         cells: Sequence[Any],
         k: int,
-        predictions: Array | None = None,
         outputs: Sequence[int | None] | None = None,
     ) -> tuple[Array, Array, Effects | None]:
         """Return the indices (n, k) of the best features of checked rows, the scores (n, d), and effects.
 
         Effects are for the explainer's own k. `outputs` are the classes that they refer to; without it there
-        are none. They add up to the model's `predictions`, or to the surrogate's.
+        are none. They add up to the surrogate's prediction.
         """
         feed = self._rows.feed(cells) | {"k": np.array([k])}
         if outputs is None:
             indices, scores = self._session.run(["indices", "scores"], feed, self._needed)
             return indices, scores, None
         found = dict(zip(self._names, self._session.run(self._names, feed), strict=True))
-        known = found["prediction"] if predictions is None else predictions
-        chosen = chosen_outputs(outputs, known, regression=self._scale == "value")
+        chosen = chosen_outputs(outputs, found["prediction"], regression=self._scale == "value")
         effects = np.take_along_axis(found["effects"], chosen[:, None, None], axis=2)[..., 0]
         base, alone, without, prediction = (
             np.take_along_axis(part, chosen[:, None], axis=1)[:, 0]
-            for part in (found["base"], found["alone"], found["without"], known)
+            for part in (found["base"], found["alone"], found["without"], found["prediction"])
         )
         rest = prediction - base - effects.sum(axis=1)
         every = Effects(base, effects, rest, prediction, alone, without, None, chosen, self._scale)
