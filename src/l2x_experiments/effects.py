@@ -417,9 +417,7 @@ TITLES = {
 TEXTS = {
     "effects": "The exact values average the true model over independent background rows, which the "
     "synthetic sets allow because their features are independent. Signs are compared where the exact effect "
-    f"is above {VISIBLE}. XOR and orange skin have one formula in both variants. The default plan is short; "
-    "the thorough one, measured for the two sets that miss the goal, trains the surrogate, from which "
-    "effects come, on up to nine times as many rows.",
+    f"is above {VISIBLE}. XOR and orange skin have one formula in both variants.",
     "shapley": "The sampler Shapley, compared with the exact Shapley values of the same surrogate over all "
     "subsets of its features, for class 1. Kernel SHAP of the package shap estimates the same game, row by "
     "row. With ten features it enumerates nearly all 1,022 subsets within 1,000 samples, so its error is "
@@ -435,6 +433,12 @@ TEXTS = {
 }
 
 
+LONGER = (
+    "The default plan is short. The thorough one, measured for the sets that miss the goal, trains the "
+    "surrogate, from which effects come, on up to nine times as many rows."
+)
+
+
 def report(records: Records) -> Report:
     """Return the page: a table for each part, one line for each measure and problem."""
     page = Report(
@@ -445,7 +449,8 @@ def report(records: Records) -> Report:
     page.add("", [f"Seeds: {len(records.distinct('seed'))}.", measured_on(records)])
     for part, title in TITLES.items():
         if group := records.select(part=part):
-            page.add(title, [TEXTS[part]], table=table(group))
+            longer = [LONGER] if records.has(plan="thorough") and part == "effects" else []
+            page.add(title, [TEXTS[part], *longer], table=table(group))
         if group and part == "tree":
             page.add("Columns of Adult", ["Mean absolute values, first seed."], table=columns_table(group[0]))
     page.markdown = page.tables_markdown()
