@@ -8,6 +8,7 @@ prediction that their values do not: explanations cannot leak (docs/how-to/audit
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -48,9 +49,9 @@ COMMON_SPEED, HIDDEN = 5.0, 128
 SHRINKAGE = 0.01
 # The learning rate, as a multiple of the default selector's.
 FASTER = 3.0
-# Steps whose best preferences are this close are repeated for each row alone: rounding depends on the other
-# rows of a batch, and may not decide.
-CLOSE = 1e-4
+# Preferences this close are computed again in double precision, where TIED ones count as equal: rounding of
+# float32 sums depends on the other rows of a batch, and may not decide.
+CLOSE, TIED = 1e-4, 1e-11
 
 
 class _Shared:
@@ -150,10 +151,13 @@ class SequentialSelector(nn.Module):
             return best
         first, second = logits.topk(2, dim=-1).values.unbind(dim=-1)
         close = (first - second <= CLOSE * (1 + first.abs())).nonzero()[:, 0]
-        for row in close.tolist():
-            part = slice(row, row + 1)
-            alone = self.logits(self.preferences(x[part], mask[part]), mask[part])
-            best[row] = alone[0].argmax()
+        if len(close):
+            exact = copy.deepcopy(self).double()
+            x, mask = x[close], mask[close].double()
+            x = x.double() if x.is_floating_point() else x
+            precise = exact.logits(exact.preferences(x, mask), mask)
+            nearly = precise >= precise.amax(dim=-1, keepdim=True) - TIED * (1 + precise.abs())
+            best[close] = nearly.int().argmax(dim=-1)
         return best
 
 

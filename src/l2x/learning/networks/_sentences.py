@@ -60,8 +60,8 @@ class SentenceEncoder(nn.Module):
         """Return one vector per sentence, (n, sentences, filters)."""
         present = (ids != PAD).any(dim=2)
         words = ids[present]  # (m, words), without padding
-        vectors = torch.zeros(*present.shape, self.filters, device=ids.device)
         encoded = torch.relu(self.convolution.largest(self.embedding, words))
+        vectors = encoded.new_zeros(*present.shape, self.filters)
         return vectors.masked_scatter(present[:, :, None], encoded)
 
 
