@@ -8,7 +8,7 @@ POST /v2/models/{name}/infer         {"inputs": [...]}         -> {"outputs": [.
 
 from __future__ import annotations
 
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,8 @@ class Routes:
 
     async def explain(self, request: Request) -> Response:
         """Return the selected features of each row."""
+        # Log and metrics name the route, which older versions of starlette do not add themselves.
+        request.scope.setdefault("route", SimpleNamespace(path=EXPLAIN))
         slot = self._catalogue[request.path_params["name"]]
         slot.admit()
         served = slot.served

@@ -185,15 +185,14 @@ class Watcher:
         if examiner is not self._examiner:
             self._examiner, self._window, self._validity = examiner, Window(), None
         self._window.add(rows, tally)
-        self._verified += rows
         for outcome, number in (("confirmed", tally.confirmed), ("other", tally.rows - tally.confirmed)):
             self._metrics.watched.labels(self.name, outcome).inc(number)
         started = time.monotonic()
-        if self._window.rows < FEWEST or started < self._next:
-            return
-        self._conclude(examiner)
-        ended = time.monotonic()
-        self._next = ended + max(EVERY, REST * (ended - started))
+        if self._window.rows >= FEWEST and started >= self._next:
+            self._conclude(examiner)
+            ended = time.monotonic()
+            self._next = ended + max(EVERY, REST * (ended - started))
+        self._verified += rows  # last, so that the conclusion includes as many
 
     def _conclude(self, examiner: Examiner) -> None:
         """Update the state and the gauges; log a status that has changed."""
