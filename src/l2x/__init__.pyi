@@ -20,6 +20,7 @@ from .features import ImageFiles as ImageFiles
 from .features import Passages as Passages
 from .features import Patches as Patches
 from .features import Sentences as Sentences
+from .features import Superpixels as Superpixels
 from .features import Words as Words
 from .files import label as label
 from .learning import Phase as Phase

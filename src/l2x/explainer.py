@@ -273,7 +273,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings, black_box = self._settings(), self._wrap()
         run, objective = settings.run, settings.objective
         X, predictions = _read(X, predictions, rows, settings, black_box)
-        view = clone(settings.features).fit(X)
+        view = clone(settings.features).attach(self.model).fit(X)
         queries = settings.limit(black_box, view, known=predictions is not None)
         timed = isinstance(queries, timedelta)
         labels = Labels(predictions, None if journal is None else Path(journal), timed)
@@ -645,7 +645,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         attached = copy.copy(self)
         attached.model = model
         if hasattr(self, "surrogate_"):
-            attached.surrogate_ = self.surrogate_.with_model(attached.black_box())
+            attached.features_ = copy.copy(self.features_).attach(model)
+            attached.surrogate_ = replace(
+                self.surrogate_.with_model(attached.black_box()), view=attached.features_
+            )
         return attached
 
     def transform(self, X: Any) -> Array:

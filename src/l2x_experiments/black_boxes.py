@@ -181,16 +181,18 @@ class Standardised(nn.Module):
         return (x.permute(0, 3, 1, 2) - 127.5) / 63.75
 
 
-def picture_network(data: LabelledData, *, epochs: int = 6) -> Trained:
-    """Return the network for these images, from the cache if it is there."""
-    return cached_classifier(
-        "pictures",
-        {"data": fingerprint(data.X, data.y), "network": PICTURE_NETWORK},
-        lambda: PictureNetwork(len(data.classes)),
-        lambda _: (torch.from_numpy(data.X), torch.from_numpy(data.y)),
-        epochs=epochs,
-        rate=3e-3,
-    )
+def picture_network(key: Key, make: Callable[[], LabelledData], *, classes: int, epochs: int = 6) -> Trained:
+    """Return the network for the images that `make` returns, from the cache if it is there.
+
+    `key` describes the images, so that they need not be made if the network is in the cache.
+    """
+
+    def data(_: nn.Module) -> tuple[Tensor, Tensor]:
+        made = make()
+        return torch.from_numpy(made.X), torch.from_numpy(made.y)
+
+    key = {**key, "network": PICTURE_NETWORK}
+    return cached_classifier("pictures", key, lambda: PictureNetwork(classes), data, epochs=epochs, rate=3e-3)
 
 
 Problem = Literal["words", "sentences"]

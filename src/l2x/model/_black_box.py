@@ -400,6 +400,7 @@ def _torch_predictor(module: Any) -> Callable[[Any], Any]:
             x = X if isinstance(X, torch.Tensor) else torch.from_numpy(_numbers(X))
             return module(x if first is None else x.to(first.device))
 
+    predict.module = module  # type: ignore[attr-defined]  # for views that read its layers
     return predict
 
 

@@ -199,8 +199,7 @@ class ImageForm(Form):
     @property
     def size(self) -> tuple[int, int]:
         """Return height and width."""
-        height, width = self.takes["shape"][-2:]
-        return height, width
+        return cast(Patches, self._served.explainer.features_).sides
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from l2x.features import Patches, upsample
+from l2x.features import Patches, Superpixels, upsample
 from l2x.learning.networks._columns import ACTIVATIONS
 from l2x.learning.networks._recipes import (
     Networks,
@@ -186,7 +186,8 @@ def channels_last(network: nn.Module) -> None:
 def _networks(view: Patches, outputs: int) -> Networks:
     """Return convolutions over all pixels of a small image, else networks that read a vector per patch."""
     if view.resolution:
-        return token_networks(view.encoded_size, view.grid_, outputs)
+        brightness = (float(view.mean_.mean()) / view.scale_, view.spread_)
+        return token_networks(view.encoded_size, view.grid_, outputs, brightness, view.backbone_size_)
     shape = (view.channels, view.size, view.grid_)
     return Networks(partial(PatchSelector, *shape), partial(PatchPredictor, *shape, outputs))
 
@@ -195,4 +196,10 @@ def _queries(view: Patches) -> int:
     return 1 << 16 if view.resolution else 1 << 19
 
 
+def _segment_networks(view: Superpixels, outputs: int) -> Networks:
+    brightness = (float(view.pixels_.mean_.mean()) / view.scale_, view.pixels_.spread_)
+    return token_networks(view.encoded_size, None, outputs, brightness)
+
+
+register(Superpixels, Recipes(_segment_networks, OURS, queries=1 << 16))
 register(Patches, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=_queries))

@@ -30,8 +30,12 @@ class TokenSelector(nn.Module):
     ----------
     numbers : int
         Numbers per patch.
-    grid : tuple of two ints
-        Rows and columns of patches.
+    grid : tuple of two ints or None
+        Rows and columns of patches; None if features have no fixed place, and so no neighbours.
+    brightness : tuple of two floats
+        Mean and standard deviation of the numbers, by which they are standardised.
+    backbone : int
+        Numbers per patch of a backbone's feature maps, which follow.
     width : int
         Units per patch.
     blocks : int
@@ -43,18 +47,21 @@ class TokenSelector(nn.Module):
     def __init__(
         self,
         numbers: int,
-        grid: tuple[int, int],
+        grid: tuple[int, int] | None,
         *,
+        brightness: tuple[float, float] = (0.0, 1.0),
+        backbone: int = 0,
         width: int = 64,
         blocks: int = 2,
         prediction_size: int = 0,
     ) -> None:
         super().__init__()
-        self.grid = grid
-        self.embedding = nn.Linear(numbers, width)
-        self.position = nn.Parameter(torch.zeros(math.prod(grid), width))
+        self.grid, self.numbers = grid, numbers
+        self.maps = nn.Sequential(nn.LayerNorm(backbone), nn.Linear(backbone, width)) if backbone else None
+        self.embedding = Embedding(numbers, width, brightness)
+        self.position = nn.Parameter(torch.zeros(math.prod(grid), width)) if grid else None
         self.mean = nn.Linear(width, width)
-        self.blocks = nn.ModuleList(Neighbours(width) for _ in range(blocks))
+        self.blocks = nn.ModuleList(Neighbours(width) if grid else Alone(width) for _ in range(blocks))
         self.prediction = nn.Linear(prediction_size, width) if prediction_size else None
         if self.prediction is not None:
             nn.init.zeros_(self.prediction.weight)
@@ -66,7 +73,13 @@ class TokenSelector(nn.Module):
     @in_chunks
     def forward(self, x: Tensor, *prediction: Tensor) -> Tensor:
         """Return the scores, (n, d)."""
-        tokens = torch.relu(self.embedding(x.float()) + self.position)
+        x = x.float()
+        tokens = self.embedding(x[..., : self.numbers])
+        if self.position is not None:
+            tokens = tokens + self.position
+        if self.maps is not None:
+            tokens = tokens + self.maps(x[..., self.numbers :])
+        tokens = torch.relu(tokens)
         tokens = tokens + self.mean(tokens.mean(dim=1, keepdim=True))
         for block in self.blocks:
             tokens = block(tokens, self.grid)
@@ -74,6 +87,31 @@ class TokenSelector(nn.Module):
             tokens = tokens * self.prediction(*prediction)[:, None]
         scores: Tensor = self.head(tokens).squeeze(-1)
         return scores
+
+
+class Alone(nn.Module):
+    """x -> x plus a layer of each feature alone."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor, grid: None) -> Tensor:
+        """Return tokens, (n, d, width)."""
+        return tokens + torch.relu(self.layer(tokens))
+
+
+class Embedding(nn.Linear):
+    """Numbers of each patch -> width, after standardising them by a mean and a standard deviation."""
+
+    def __init__(self, numbers: int, width: int, brightness: tuple[float, float]) -> None:
+        super().__init__(numbers, width)
+        self.brightness = brightness
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (..., width)."""
+        mean, spread = self.brightness
+        return super().forward((x - mean) / spread)
 
 
 class Neighbours(nn.Module):
@@ -99,7 +137,9 @@ class TokenPredictor(ReadsSelected):
 
     Parameters
     ----------
-    numbers, grid, outputs : int, tuple of two ints, int
+    numbers, grid, outputs : int, tuple of two ints or None, int
+    brightness : tuple of two floats
+        Mean and standard deviation of the numbers.
     width : int
         Units per patch.
     heads : int
@@ -112,23 +152,26 @@ class TokenPredictor(ReadsSelected):
     def __init__(
         self,
         numbers: int,
-        grid: tuple[int, int],
+        grid: tuple[int, int] | None,
         outputs: int,
         *,
+        brightness: tuple[float, float] = (0.0, 1.0),
         width: int = 64,
         heads: int = 8,
         hidden: int = 128,
         sees_mask: bool = True,
     ) -> None:
         super().__init__()
-        self.grid, self.reads_rows = grid, sees_mask
-        self.embedding = nn.Linear(numbers, width)
-        self.position = nn.Parameter(torch.zeros(math.prod(grid), width))
-        self.parts = nn.Linear(width, 3 * width)  # of a pair: its first, right and lower patch
-        self.alone, self.paired = Means(width, heads), Means(width, heads)
-        self.head = nn.Sequential(
-            nn.Linear(3 * (width + heads), hidden), nn.ReLU(), nn.Linear(hidden, outputs)
-        )
+        self.grid, self.numbers, self.reads_rows = grid, numbers, sees_mask
+        self.embedding = Embedding(numbers, width, brightness)
+        self.alone = Means(width, heads)
+        read = width + heads
+        if grid:
+            self.position = nn.Parameter(torch.zeros(math.prod(grid), width))
+            self.parts = nn.Linear(width, 3 * width)  # of a pair: its first, right and lower patch
+            self.paired = Means(width, heads)
+            read *= 3
+        self.head = nn.Sequential(nn.Linear(read, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         """Return logits or predicted values, (n, outputs)."""
@@ -137,14 +180,20 @@ class TokenPredictor(ReadsSelected):
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return the outputs for masks of each row; see `ReadsSelected.read`."""
         n, d = len(x), mask.shape[1]
-        masks = mask.reshape(-1, n, d).transpose(0, 1).reshape(n, -1, *self.grid)  # (n, m, rows, columns)
+        # (n, m, rows, columns); without a grid, all features are in one row.
+        masks = mask.reshape(-1, n, d).transpose(0, 1).reshape(n, -1, *(self.grid or (1, d)))
         return self._outputs(x, masks).transpose(0, 1).reshape(len(mask), -1)
 
     @in_chunks
     def _outputs(self, x: Tensor, masks: Tensor) -> Tensor:
         """Return the outputs for masks (n, m, rows, columns) of each row, (n, m, outputs)."""
         n = len(x)
-        tokens = torch.relu(self.embedding(x.float()) + self.position).reshape(n, *self.grid, -1)
+        # Without the feature maps of a backbone, which know what is around a patch.
+        tokens = self.embedding(x[..., : self.numbers].float())
+        if self.grid is None:
+            alone: Tensor = self.head(self.alone(torch.relu(tokens)[:, None], masks))
+            return alone
+        tokens = torch.relu(tokens + self.position).reshape(n, *self.grid, -1)
         first, right, below = self.parts(tokens).chunk(3, dim=-1)
         right = torch.relu(first[:, :, :-1] + right[:, :, 1:])
         below = torch.relu(first[:, :-1] + below[:, 1:])
@@ -181,12 +230,19 @@ class Means(nn.Module):
         return torch.cat([means.flatten(2), torch.log1p(total)], dim=-1)
 
 
-def token_networks(numbers: int, grid: tuple[int, int], outputs: int) -> Networks:
-    """Return the builders of both networks for patches of this many numbers."""
-    selector, predictor = (
-        partial(TokenSelector, numbers, grid),
-        partial(TokenPredictor, numbers, grid, outputs),
-    )
+def token_networks(
+    numbers: int,
+    grid: tuple[int, int] | None,
+    outputs: int,
+    brightness: tuple[float, float] = (0.0, 1.0),
+    backbone: int = 0,
+) -> Networks:
+    """Return the builders of both networks for patches of this many numbers, and of a backbone's.
+
+    `brightness` is the mean and the standard deviation of the numbers.
+    """
+    selector = partial(TokenSelector, numbers, grid, brightness=brightness, backbone=backbone)
+    predictor = partial(TokenPredictor, numbers, grid, outputs, brightness=brightness)
     return Networks(partial(_built, selector), partial(_built, predictor))
 
 
