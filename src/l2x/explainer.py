@@ -79,7 +79,6 @@ from l2x.learning import (
     signed_values,
     sizes_of,
     surrogate_inputs,
-    updates_ahead,
     verified,
 )
 from l2x.model import (
@@ -91,6 +90,7 @@ from l2x.model import (
     check_enough,
     checked_queries,
     default_queries,
+    per_call,
     query,
     rows_within,
     without_reserve,
@@ -124,8 +124,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         predictions: it queries the model, or takes `explain(X, predictions=...)`.
     queries : int, datetime.timedelta or None
         Maximum number of masked rows that the model is queried for, beyond labelling; with 0, "both" uses the
-        surrogate alone. None means 1,048,576 rows of a table, 524,288 images of up to 1,024 pixels, or 65,536
-        larger images or texts; at most 16,384 for an `Endpoint`, and 0 if `fit(X, predictions=...)` is used.
+        surrogate alone. None means 1,048,576 rows of a table, 524,288 images of up to 1,024 pixels, 65,536
+        larger images, or 262,144 texts; at most 65,536 for a model of `transformers`, 16,384 for an
+        `Endpoint`, and 0 if `fit(X, predictions=...)` is used.
         A `timedelta` limits the time of these queries, estimated from the time of labelling; such a fit is
         not reproducible.
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
@@ -281,10 +282,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with run.seeded():
             selector = self.build_selector(view, data.likelihood).to(run.device)
             limit = rows_within(queries, data.seconds_per_row)
-            per_call = settings.queries_per_call(limit, selector, data)
+            most = settings.queries_per_call(limit, selector, data)
             memory = None if view.draws_replacements else Memory(view.d, self.seed)
             surrogate = self.build_surrogate(
-                view, data.likelihood, black_box, run.device, memory=memory, queries_per_call=per_call
+                view, data.likelihood, black_box, run.device, memory=memory, queries_per_call=most
             )
             objective.fit(surrogate, data, run)  # section 3.1: q(y | x_S)
             if objective.fixed:
@@ -872,16 +873,16 @@ class _Settings:
     def queries_per_call(self, limit: int, selector: nn.Module, data: TrainingRows) -> float:
         """Return how many masked rows one evaluation in training may query; announce slow queries."""
         usable = without_reserve(limit) if self.queries is None else limit
-        plan, subsets = self.run.plan, self.sampler.subsets_of(data.view.d)
-        calls = evaluations_of(selector, plan, ahead=updates_ahead(plan, self.sampler))
+        calls = evaluations_of(selector, self.run.plan, data, self.sampler)
         if isinstance(self.objective, Model):
-            check_enough(usable, calls, subsets)
+            check_enough(usable, sum(times for times, _ in calls), self.sampler.subsets_of(data.view.d))
         if self.objective.queries_model and not self.sampler.signed:
-            rows = len(data.train)
-            wanted = evaluations_of(selector, plan) * plan.selector.rows_per_step(rows) * subsets
-            wanted = min(wanted, rows << min(data.view.d, 40))  # no subset of a row is queried twice
-            announce(min(usable, wanted), data.seconds_per_row, visible=plan.progress)
-        return usable / calls
+            wanted = sum(times * rows for times, rows in calls)
+            wanted = min(
+                wanted, len(data.train) << min(data.view.d, 40)
+            )  # no subset of a row is queried twice
+            announce(min(usable, wanted), data.seconds_per_row, visible=self.run.plan.progress)
+        return per_call(usable, calls)
 
 
 def _read(X: Any, predictions: Any, rows: int, settings: _Settings, black_box: BlackBox) -> tuple[Any, Any]:

@@ -159,7 +159,7 @@ def compare(
     key = {"model": trained.key, **about}
     evaluator = cached_evaluator(
         name, key, black_box, evaluator_view or view_of(for_evaluator), for_evaluator,
-        k=k, classes=classes, plan=plans.ours, options=evaluator_options or {},
+        k=k, classes=classes, plan=plans.evaluator, options=evaluator_options or {},
     )  # fmt: skip
     return Comparison(
         **fields,

@@ -26,9 +26,10 @@ Cost = Literal["pass", "gradient", "search", "sampling"]
 
 
 class Plans(NamedTuple):
-    """Training plans: l2x and evaluators; L2X as released; L2X as published."""
+    """Training plans: l2x; evaluators of texts and images; L2X as released; L2X as published."""
 
     ours: TrainingPlan
+    evaluator: TrainingPlan
     released: TrainingPlan
     published: TrainingPlan
 
@@ -50,13 +51,17 @@ class Budget:
     def plans(self, view: View | type[View]) -> Plans:
         """Return the view's own plans with this budget's steps, and without progress bars."""
         recipes, steps = recipes_of(view), self.paper_steps
-        ours = recipes.ours.plan.with_steps(value=self.value_steps, selector=self.selector_steps)
-        ours = replace(ours, evaluations=self.evaluations or ours.evaluations, progress=False)
+        ours, evaluator = (
+            replace(plan, evaluations=self.evaluations or plan.evaluations, progress=False).with_steps(
+                value=self.value_steps, selector=self.selector_steps
+            )
+            for plan in (recipes.ours.plan, recipes.ours.thorough or recipes.ours.plan)
+        )
         released, published = (
             replace(recipe.plan.with_steps(value=steps, selector=steps), progress=False)
             for recipe in (recipes.released, recipes.published)
         )
-        return Plans(ours, released, published)
+        return Plans(ours, evaluator, released, published)
 
 
 @dataclass(kw_only=True)

@@ -258,6 +258,7 @@ VALID_PHASE = {
     "patience": st.none() | whole,
     "choose": st.sampled_from(["best", "latest", "last"]),
     "l2": st.floats(0, 10),
+    "epochs": st.none() | st.integers(1, 10**6),
     "ahead": st.integers(1, 9),
 }
 PHASES = st.builds(Phase, **VALID_PHASE)
@@ -308,6 +309,7 @@ INVALID_PHASE = {
     "patience": NOT_WHOLE.filter(lambda value: value is not None),
     "choose": NOT_NAMES,
     "l2": NOT_NUMBERS,
+    "epochs": NOT_WHOLE.filter(lambda value: value is not None),
     "ahead": NOT_WHOLE,
 }
 INVALID_PLAN = {
@@ -318,6 +320,25 @@ INVALID_PLAN = {
     "progress": st.integers() | STRANGE.filter(lambda value: value is not True),
     "threads": NOT_WHOLE.filter(lambda value: value is not None),
 }
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(1, 60), (10, 60), (100, 60), (400, 80), (10_000, 500)])
+def test_few_rows_have_fewer_updates(rows: int, steps: int) -> None:
+    """At most 20 epochs, each of at least three updates of at most 100 rows, if there are three rows."""
+    phase = Phase(500, 1e-3, batch_size=100, batches=3, epochs=20)
+    assert phase.steps_for(rows) == (20 if rows == 1 else steps)
+    run = Run.begin(TrainingPlan(progress=False), seed=0)
+    network = nn.Linear(1, 1)
+    optimise(
+        network,
+        lambda index, _: network(torch.ones(len(index), 1)).mean(),
+        lambda candidate: candidate(torch.ones(2, 1))[:, 0],
+        phase=phase,
+        n=rows,
+        label="trained",
+        run=run,
+    )
+    assert run.history[-1]["step"] == phase.steps_for(rows)
 
 
 def test_every_field_has_invalid_values() -> None:

@@ -28,11 +28,13 @@ from l2x.model._querying import (
     checked_queries,
     default_queries,
     outcome,
+    per_call,
     query_parts,
     rows_within,
     without_reserve,
     workers,
 )
+from l2x.model._transformers import Scores
 
 X = np.random.default_rng(0).normal(size=(100, 3))
 
@@ -207,11 +209,30 @@ def test_what_was_queried_before_is_not_queried_again() -> None:
 
 @pytest.mark.parametrize(
     ("view", "rows"),
-    [(l2x.Columns, 1 << 20), (l2x.Patches, 1 << 19), (l2x.Words, 1 << 16), (l2x.Sentences, 1 << 16)],
+    [(l2x.Columns, 1 << 20), (l2x.Patches, 1 << 19), (l2x.Words, 1 << 18), (l2x.Sentences, 1 << 18)],
 )
 def test_the_default_limit_is_a_number_of_rows(view: type[l2x.features.View], rows: int) -> None:
-    assert default_queries(recipes_of(view).queries, print, brought=False) == rows
-    assert default_queries(recipes_of(view).queries, print, brought=True) == 0
+    most = recipes_of(view).default_queries(
+        view(4).fit(np.zeros((1, 8, 8))) if view is l2x.Patches else view()
+    )
+    assert default_queries(most, print, brought=False) == rows
+    assert default_queries(most, print, brought=True) == 0
+
+
+def test_a_transformer_has_a_lower_default() -> None:
+    assert default_queries(1 << 18, Scores(None, ["bad", "good"]), brought=False) == 1 << 16
+
+
+def test_small_calls_leave_queries_to_large_ones() -> None:
+    """All calls together never exceed the limit, and use it up if they want more."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        calls = [(int(rng.integers(1, 9)), int(rng.integers(1, 50))) for _ in range(4)]
+        limit = int(rng.integers(1, 2000))
+        each, wanted = per_call(limit, calls), sum(times * rows for times, rows in calls)
+        used = sum(times * min(rows, each) for times, rows in calls)
+        assert used == pytest.approx(min(limit, wanted))
+        assert (each == np.inf) == (wanted <= limit)
 
 
 def test_a_remote_model_has_a_lower_default() -> None:

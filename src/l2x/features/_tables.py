@@ -374,6 +374,9 @@ class Cells:
 
         Training masks rows in every step: this is twenty times as fast as to concatenate and take.
         """
+        if not self.levels and (X.dtypes == np.float64).all():
+            array = np.where(mask, X.to_numpy(), fill[chosen])
+            return pd.DataFrame(array, index=X.index, columns=X.columns, copy=False)
         columns = {}
         for c, name in enumerate(X.columns):
             own, keep = X.iloc[:, c], mask[:, c]

@@ -72,7 +72,6 @@ from l2x.learning._selector import (
     fit_text_encoder,
     input_scores,
     only_selectable,
-    updates_ahead,
 )
 from l2x.learning._self_check import Guarantee, SelfCheck, guaranteed, self_check
 from l2x.learning._sequential import SEQUENTIAL, SequentialSelector, fit_paths, sampler_of_paths
@@ -225,7 +224,6 @@ __all__ = [
     "subsets_of",
     "surrogate_inputs",
     "training_predictions",
-    "updates_ahead",
     "verified",
     "weighted_mean",
 ]

@@ -150,14 +150,21 @@ def encoder_phase(selector: HasTextEncoder, plan: TrainingPlan) -> Phase:
     return replace(plan.value, steps=round(selector.encoder_steps * plan.value.steps))
 
 
-def evaluations_of(selector: nn.Module, plan: TrainingPlan, *, ahead: int = 1) -> int:
-    """Count how often training evaluates subsets; the queries are shared evenly among these calls.
-
-    `ahead` is the number of the selector's updates that share a call.
-    """
-    calls = math.ceil(plan.selector.steps / ahead) + plan.evaluations + 1  # one for the sizes
+def evaluations_of(
+    selector: nn.Module, plan: TrainingPlan, data: TrainingRows, sampler: Sampler
+) -> list[tuple[int, int]]:
+    """Return how often training evaluates subsets, and how many: pairs (calls, masked rows of each call)."""
+    n, held, phase, subsets = len(data.train), len(data.held), plan.selector, sampler.subsets_of(data.view.d)
+    ahead = updates_ahead(plan, sampler)
+    calls = [
+        (math.ceil(phase.steps_for(n) / ahead), ahead * phase.rows_per_step(n) * subsets),
+        (plan.evaluations, held * subsets),
+        (1, held * (data.k + 1)),  # for the sizes
+    ]
     if isinstance(selector, HasTextEncoder):
-        calls += encoder_phase(selector, plan).steps + plan.evaluations
+        phase = encoder_phase(selector, plan)
+        calls.append((phase.steps_for(n), phase.rows_per_step(n)))
+        calls.append((plan.evaluations, math.ceil(held / plan.evaluations)))
     return calls
 
 

@@ -60,6 +60,8 @@ class Phase:
     l2 : float
         Weight of the sum of squares of all matrices and filters in the loss, as in Keras, except parameters
         that a module lists as `without_l2`.
+    epochs : int or None
+        Passes over the rows, at most: few rows need fewer updates. None for no limit.
     ahead : int
         The number of updates whose subsets `PlackettLuce` draws and evaluates together: a model predicts one
         large batch faster than several small ones. The subsets are then up to ahead - 1 updates old.
@@ -78,11 +80,17 @@ class Phase:
     patience: int | None = None
     choose: Literal["best", "latest", "last"] = "best"
     l2: float = 0.0
+    epochs: int | None = None
     ahead: int = 1
 
     def rows_per_step(self, n: int) -> int:
         """Return the rows of one update, if there are n training rows."""
         return min(self.batch_size, math.ceil(n / self.batches))
+
+    def steps_for(self, n: int) -> int:
+        """Return the number of updates, if there are n training rows."""
+        per_epoch = math.ceil(n / self.rows_per_step(n))
+        return self.steps if self.epochs is None else min(self.steps, self.epochs * per_epoch)
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "batches", "ahead"):
@@ -94,6 +102,7 @@ class Phase:
         _check(self, "patience", _is_whole_or_none, "a whole number of at least 1, or None")
         _check(self, "choose", _one_of("best", "latest", "last"), "'best', 'latest' or 'last'")
         _check(self, "l2", _is_within, "a number of at least 0")
+        _check(self, "epochs", _is_whole_or_none, "a whole number of at least 1, or None")
 
 
 def _check(settings: Any, name: str, is_valid: Callable[[Any], bool], expected: str) -> None:
@@ -164,15 +173,22 @@ class TrainingPlan:
         return replace(self, **phases)  # type: ignore[arg-type]
 
     @classmethod
-    def thorough(cls, *, progress: bool = True) -> TrainingPlan:
-        """Return a plan for tables that takes two to four times as long as the default.
+    def thorough(cls, features: View | None = None, *, progress: bool = True) -> TrainingPlan:
+        """Return a plan that takes two to five times as long as the default.
 
-        It has more and larger batches and lower rates. On average it is hardly better (benchmarks/fit.py).
-        With `progress`, progress bars are shown.
+        It has more steps, larger batches of table rows and lower rates. On average it is hardly better
+        (benchmarks/fit.py). The default is for tables: for texts and images pass the view as `features`. With
+        `progress`, progress bars are shown.
 
-        >>> TrainingPlan.thorough().value.steps
-        4000
+        >>> import l2x
+        >>> TrainingPlan.thorough().value.steps, TrainingPlan.thorough(l2x.Words()).value.steps
+        (4000, 2000)
         """
+        from l2x.learning.networks import recipes_of  # imports this module
+
+        recipe = None if features is None else recipes_of(features).ours
+        if recipe is not None and recipe.thorough is not None:
+            return replace(recipe.thorough, progress=progress)
         return cls(
             value=Phase(4000, 3e-3, averaging=0.995, patience=6),
             selector=Phase(600, 2e-3, averaging=0.99, choose="latest"),
@@ -283,6 +299,7 @@ def optimise(
     if the user pressed Ctrl-C; the network then has the best weights so far. Raise a TrainingError if the
     held-out loss was never finite.
     """
+    phase = replace(phase, steps=phase.steps_for(n))
     best, finished = BestWeights(phase), True
     with (
         progress_bar(label, phase.steps, visible=run.plan.progress) as advance,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -9,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     Executor,
@@ -32,6 +33,7 @@ from l2x._base.arrays import Array, batches, is_whole, take
 from l2x.errors import BlackBoxError, InputError
 from l2x.model._black_box import BlackBox
 from l2x.model._endpoint import Endpoint
+from l2x.model._transformers import Scores
 
 # Rows of the first batch: enough to measure a model's speed, few enough to lose if it is slow.
 FIRST_ROWS = 8
@@ -41,8 +43,8 @@ SECONDS = 1.0
 GROWTH = 8
 # Predictions that `Memory` holds: a few megabytes for a few classes.
 SLOTS = 1 << 19
-# The default limit for a remote model, which may be slow, shared or paid for.
-REMOTE = 1 << 14
+# The default limit for a remote model, which may be slow, shared or paid for, and for a transformer.
+REMOTE, TRANSFORMER = 1 << 14, 1 << 16
 # Training leaves an eighth of a default limit to the self-check, or as many rows as the self-check can use.
 RESERVED, MOST_RESERVED = 8, 1 << 13
 # Queries that may take more seconds than this are announced.
@@ -335,10 +337,12 @@ def checked_queries(queries: Any) -> int | timedelta | None:
 
 
 def default_queries(most: int, predict: Any, *, brought: bool) -> int:
-    """Return the default limit: at most REMOTE rows for an endpoint, and none if predictions were brought."""
+    """Return the default limit: less for an endpoint or a transformer, none if predictions were brought."""
     if brought:
         return 0
-    return min(most, REMOTE) if isinstance(predict, Endpoint) else most
+    if isinstance(predict, Endpoint):
+        return min(most, REMOTE)
+    return min(most, TRANSFORMER) if isinstance(predict, Scores) else most
 
 
 def without_reserve(rows: int) -> int:
@@ -352,6 +356,26 @@ def rows_within(limit: int | timedelta, seconds_per_row: float | None) -> int:
         return limit
     assert seconds_per_row is not None
     return int(limit.total_seconds() / max(seconds_per_row, 1e-9))
+
+
+def per_call(rows: int, calls: Sequence[tuple[int, int]]) -> float:
+    """Return how many rows each call may query, so that all of them together query at most `rows`.
+
+    `calls` has pairs: a number of calls, and the rows that each of them wants. What small calls do not need
+    is left to the others.
+
+    >>> per_call(100, [(10, 2), (4, 50)])
+    20.0
+    >>> per_call(100, [(10, 2), (4, 20)])
+    inf
+    """
+    number = sum(times for times, _ in calls)
+    for times, wanted in sorted(calls, key=lambda call: call[1]):
+        if wanted * number > rows:
+            return rows / number
+        rows -= times * wanted
+        number -= times
+    return math.inf
 
 
 def check_enough(rows: int, calls: int, subsets: int) -> None:

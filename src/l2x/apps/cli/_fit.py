@@ -196,7 +196,7 @@ class FitOptions:
         Option(
             min=0,
             help="Maximum number of masked rows to query the model for, in addition to the rows of DATA. "
-            "Default: 1,048,576 for tables, 65,536 for texts, 16,384 for a model service, 0 with "
+            "Default: 1,048,576 for tables, 262,144 for texts, 16,384 for a model service, 0 with "
             "--predictions.",
         ),
     ] = None

@@ -26,7 +26,11 @@ from l2x.learning.samplers import PlackettLuce
 
 # Measured on MNIST (l2x_experiments/mnist.py): many patches are almost equally good, and eight subsets per
 # image distinguish them better than the default of four.
-OURS = Recipe(plan_in_small_batches(value=2000, selector=2000), sampler=PlackettLuce(samples=8))
+OURS = Recipe(
+    plan_in_small_batches(value=2000, selector=2000),
+    thorough=plan_in_small_batches(value=2000, selector=2000),
+    sampler=PlackettLuce(samples=8),
+)
 # Section 4.3: three convolutional layers for the explainer, two for the variational family. The paper does
 # not give their filters, so they are those of its model. Its code for images was never released, so q has
 # batch normalisation as in the code for tables. Training lasts five epochs of the experiment's 3s and 8s:

@@ -51,6 +51,8 @@ class Recipe:
         None means `PlackettLuce()` in our recipe and `ConcreteMax()` in the paper's.
     divide_by_k : bool
         Whether the predictor's option `divisor` is k.
+    thorough : TrainingPlan or None
+        A longer plan, for `TrainingPlan.thorough(view)`; None for that of tables.
     """
 
     plan: TrainingPlan = field(default_factory=TrainingPlan)
@@ -59,6 +61,7 @@ class Recipe:
     target: Target = "distribution"
     sampler: Sampler | None = None
     divide_by_k: bool = False
+    thorough: TrainingPlan | None = None
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,11 @@ from l2x.learning.networks._words import (
 )
 from l2x.learning.samplers import ConcreteMax
 
-OURS = Recipe(plan_in_small_batches(value=1200, selector=200), target="class")
+OURS = Recipe(
+    plan_in_small_batches(value=1200, selector=200),
+    thorough=plan_in_small_batches(value=1200, selector=200),
+    target="class",
+)
 # As in the released code: temperature 0.5 (at 0.1 the selector always selects the first sentence), the sum
 # over sentences divided by k, Glorot initialisation.
 RELEASED = Recipe(
@@ -206,4 +210,4 @@ def _networks(view: Sentences | Passages, outputs: int) -> Networks:
 
 # A passage is read like a sentence.
 for _view in (Sentences, Passages):
-    register(_view, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 16))
+    register(_view, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 18))

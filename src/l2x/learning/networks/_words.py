@@ -34,7 +34,12 @@ EARLIER = 1e-5
 FAST = {"gain": 3.0}
 
 # Evidence for a class adds up; for an uncertain distribution it does not (docs/notebook.md).
-OURS = Recipe(plan_in_small_batches(value=2000, selector=300, rate=1e-2), target="class", sampler=Evidence())
+OURS = Recipe(
+    plan_in_small_batches(value=2000, selector=300, rate=1e-2),
+    thorough=plan_in_small_batches(value=2000, selector=300, rate=1e-2),
+    target="class",
+    sampler=Evidence(),
+)
 # As in the released code: temperature 0.5, the sum over words divided by k, Glorot initialisation.
 RELEASED = Recipe(
     paper_plan(1000, batch_size=64, evaluations=4),
@@ -417,4 +422,4 @@ def _networks(view: Words, outputs: int) -> Networks:
     )
 
 
-register(Words, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 16))
+register(Words, Recipes(_networks, OURS, RELEASED, PUBLISHED, queries=1 << 18))
