@@ -288,7 +288,7 @@ def test_any_valid_plan_trains(plan: TrainingPlan, n: int, value: int) -> None:
     optimise(network, objective, lambda candidate: -(candidate.weight.detach() - 3).square().flatten(),
              phase=phase, n=n, label="test", run=run)  # fmt: skip
     assert set(seen) == {min(phase.batch_size, math.ceil(n / phase.batches))}
-    assert len(seen) == phase.steps or phase.patience is not None
+    assert len(seen) == phase.steps_for(n) or phase.patience is not None
     assert 1 <= len(run.history) <= phase.steps
     assert network.weight.isfinite().all()
 
