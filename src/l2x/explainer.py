@@ -466,7 +466,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         view = self.features_
         X = view.check(X)
         k = checked_k(view, self.k if k is None else k)
-        polish = self._checked_polish(polish, keep, verify, refine, given=predictions is not None)
+        polish = self.polishes(polish, keep, verify=verify, refine=refine, given=predictions is not None)
         known = self._known_predictions(X, predictions)
         scores, counts = self._ranked(X, known)
         if known is None and (polish or verify or refine):
@@ -508,7 +508,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         refine: int = 0,
     ) -> bool:
         """Return whether `explain` would query the model; `given` means that predictions are."""
-        polish = self._checked_polish(polish, keep, verify, refine, given=given)
+        polish = self.polishes(polish, keep, verify=verify, refine=refine, given=given)
         return verify or refine > 0 or (not given and (polish or self.uses_prediction))
 
     def _right_for_every_row(
@@ -530,10 +530,16 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         confirmed = verified(self.black_box(), self.features_, X, explanation.mask, known, self._tolerance)
         return replace(explanation, confirmed=confirmed, queries=np.ones(len(X), dtype=np.int64))
 
-    def _checked_polish(
-        self, polish: bool | None, keep: float | None, verify: bool, refine: int, *, given: bool
+    def polishes(
+        self,
+        polish: bool | None = None,
+        keep: float | None = None,
+        *,
+        verify: bool = False,
+        refine: int = 0,
+        given: bool = False,
     ) -> bool:
-        """Return whether to polish; raise an InputError for options that exclude each other."""
+        """Return whether `explain` would polish, `given` predictions or not; check the options together."""
         if not is_whole(refine, least=0):
             raise InputError(
                 f"refine is {shown(refine)}; expected a number of queries per row, such as 30, or 0."

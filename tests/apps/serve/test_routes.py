@@ -217,3 +217,37 @@ def test_predictions_need_a_model() -> None:
         reply = client.post(f"/v1/models/{name_of('columns')}/predict", json={"rows": [[1.0] * 5]})
         assert reply.status_code == 404
         assert reply.json()["error"]["code"] == "no_model"
+
+
+def test_polished_and_refined_selections_are_those_of_explain() -> None:
+    """Polished by default, refined within the limit of the service; `confirmed` comes with `refine`."""
+    rows, X = rows_of("columns")
+    explainer = l2x.load(file_of("columns"), model=MODELS["columns"])
+    path = f"/v1/explainers/{name_of('columns')}/explain"
+    client = TestClient(service("columns"))
+
+    def indices(**options: Any) -> list[list[int]]:
+        reply = client.post(path, json={"rows": rows, "k": 2, **options}).json()
+        return [[feature["index"] for feature in row["features"]] for row in reply["rows"]]
+
+    assert indices(polish=False) == explainer.explain(X, 2, polish=False).indices.tolist()
+    assert indices() == indices(polish=True) == explainer.explain(X, 2).indices.tolist()
+    refined = explainer.explain(X, 2, refine=5)
+    assert indices(refine=5) == refined.indices.tolist()
+    reply = client.post(path, json={"rows": rows, "k": 2, "refine": 5}).json()
+    assert [row["confirmed"] for row in reply["rows"]] == refined.confirmed.tolist()  # type: ignore[union-attr]
+    assert "confirmed" not in client.post(path, json={"rows": rows}).json()["rows"][0]
+    for wrong in (
+        {"refine": 31},
+        {"refine": -1},
+        {"refine": "5"},
+        {"polish": 1},
+        {"keep": 0.9, "polish": True},
+    ):
+        assert client.post(path, json={"rows": rows, **wrong}).status_code in (400, 422)
+    without = TestClient(service("columns", models=False))
+    for wrong in ({"refine": 3}, {"polish": True}):
+        assert "--model" in without.post(path, json={"rows": rows, **wrong}).text
+    given = {"polish": True, "predictions": MODELS["columns"](np.asarray(X)).tolist()}
+    sent = without.post(path, json={"rows": rows, "k": 2, **given}).json()["rows"]
+    assert [[feature["index"] for feature in row["features"]] for row in sent] == indices(polish=True)

@@ -72,17 +72,38 @@ class ExplainOptions:
         str | None,
         Option(
             metavar="COLUMNS",
-            help="For prediction-aware explainers and --effects: the columns of DATA that hold the model's "
-            "predictions, one per class in the model's order, such as p0,p1.",
+            help="The columns of DATA that hold the model's predictions, one per class in the model's order, "
+            "such as p0,p1: selections are polished for them, and --effects add up to them.",
         ),
     ] = None
     model: Annotated[
         str | None,
         Option(
             metavar="MODEL",
-            help="For prediction-aware explainers and --effects: query this model instead, once per row.",
+            help="Query this model for predictions instead, once per row.",
         ),
     ] = None
+    polish: Annotated[
+        bool,
+        Option(
+            "--polish/--no-polish",
+            help="With --predictions or --model: search near the learned selection for one that explains the "
+            "prediction of this row better.",
+        ),
+    ] = True
+    verify: Annotated[
+        bool,
+        Option("--verify", help="Query --model for the selected features alone; adds the column confirmed."),
+    ] = False
+    refine: Annotated[
+        int,
+        Option(
+            min=0,
+            metavar="N",
+            help="Query --model for at most N selections per row, until it confirms one; adds the column "
+            "confirmed.",
+        ),
+    ] = 0
     effects: Annotated[
         bool,
         Option(
@@ -118,7 +139,7 @@ class ExplainOptions:
 
 @takes_options
 def explain(options: ExplainOptions) -> None:
-    """Explain every row of DATA. The model is not called, and files of any size are streamed.
+    """Explain every row of DATA. Files of any size are streamed; without --model, no model is called.
 
     OUT has the copied columns, then feature_1 .. feature_k (most important first; for texts, the words or
     sentences themselves) and score_1 .. score_k; with --effects also effect_1 .. effect_k, base, rest and the
@@ -161,11 +182,11 @@ def _check_predictions(explainer: Explainer, options: ExplainOptions) -> None:
     columns, model = options.prediction_columns, options.model
     if options.for_class is not None and not options.effects:
         raise InputError("--class is only for --effects.")
-    if not explainer.uses_prediction and not options.effects and (columns or model):
-        raise InputError(
-            "--predictions and --model are only for prediction-aware explainers and --effects; this "
-            "explainer reads the inputs alone."
-        )
+    if (options.verify or options.refine) and not model:
+        option = "--verify" if options.verify else "--refine"
+        raise InputError(f"{option} queries the model: name it, --model module:attribute.")
+    if columns and model and (options.verify or options.refine):
+        return
     if explainer.uses_prediction and not (columns or model):
         raise InputError(
             "This explainer is prediction-aware: name the columns of DATA that hold the model's predictions, "
@@ -194,8 +215,16 @@ def _batch_explainer(explainer: Explainer, table: Table, options: ExplainOptions
         note_ignored(ignored, "the explainer")
     return BatchExplainer(
         explainer, columns, copy=copy, k=k, predictions=predictions, keep=keep,
-        effects=options.effects, for_class=options.for_class,
+        effects=options.effects, for_class=options.for_class, options=_search_options(options),
     )  # fmt: skip
+
+
+def _search_options(options: ExplainOptions) -> dict[str, Any]:
+    """Return how selections are polished, verified and refined, as arguments of `Explainer.explain`."""
+    chosen: dict[str, Any] = {} if options.polish else {"polish": False}
+    if options.verify:
+        chosen["verify"] = True
+    return chosen | ({"refine": options.refine} if options.refine else {})
 
 
 def _explain_with_ray(options: ExplainOptions) -> None:
@@ -203,8 +232,8 @@ def _explain_with_ray(options: ExplainOptions) -> None:
     from l2x.errors import InputError
     from l2x.export import load, ray
 
-    if options.output is None or options.predictions or options.model:
-        raise InputError("--engine ray needs -o, and takes neither --predictions nor --model.")
+    if options.output is None or options.predictions or options.model or options.verify or options.refine:
+        raise InputError("--engine ray needs -o, and takes no --predictions, --model, --verify or --refine.")
     started = time.perf_counter()
     rows = ray.read_parquet(options.data, address=options.address, progress=not options.quiet)
     explainer = load(options.file, device="cpu")

@@ -52,6 +52,12 @@ EffectsOn = Annotated[
         help="Whether responses have signed effects, unless a request has its own `effects`.",
     ),
 ]
+MostRefine = Annotated[
+    int,
+    typer.Option(
+        min=0, metavar="N", help="Maximum of `refine` in requests: masked queries of the model per row."
+    ),
+]
 RootPath = Annotated[
     str, typer.Option(metavar="PATH", help="Path under which a proxy exposes the service, such as /l2x.")
 ]
@@ -81,6 +87,7 @@ def serve(
     watch: Watch = 0.0,
     watch_rows: WatchRows = 600,
     effects: EffectsOn = True,
+    most_refine: MostRefine = 30,
 ) -> None:
     """Serve explainers over HTTP, with a playground at /. Requests that arrive together share a batch.
 
@@ -99,7 +106,7 @@ def serve(
     settings = Settings(
         token, max_rows=max_rows, queue=queue, reload=reload, root_path=root_path,
         hosts=allowed_hosts(host, token, allow_host or []), watch=watch, watch_rows=watch_rows,
-        effects=effects,
+        effects=effects, most_refine=most_refine,
     )  # fmt: skip
     models = models_by_explainer(model or [], list(by_name(files)))
     log_to_stderr()  # with several workers, this process logs as well

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from l2x._base.arrays import Array, only_numbers
+from l2x._base.arrays import Array, is_whole, only_numbers
 from l2x.apps.serve._batching import Batcher, contained
 from l2x.apps.serve._monitoring import Metrics, log_event, log_failure
 from l2x.apps.serve._requests import ServiceError, invalid_body
@@ -33,6 +33,8 @@ from l2x.model import BlackBox, as_black_box
 SMALL = 64
 # Subsets whose predictions take about as long as the rest of a row.
 ROW_IN_SUBSETS = 8
+# Polishing a row takes about as long as this many rows.
+POLISHED = 20
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,21 @@ class ExplainRequest:
     keep: float | None = None  # the share of the information that the features of a row must preserve
     effects: bool = False
     output: int | None = None  # the position of the class that effects refer to; None for the predicted class
+    polish: bool = False  # whether the surrogate improves the learned selection
+    refine: int = 0  # the maximum number of masked queries per row that confirm a selection
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """Return what the requests of a batch must have in common; effects depend on k."""
         k = self.k if self.effects or self.keep is not None else None
-        return self.predictions is None, self.keep, self.effects, k
+        k = self.k if self.polish or self.refine else k
+        return self.predictions is None, self.keep, self.effects, self.polish, self.refine, k
 
     @property
     def cost(self) -> int:
         """Return how many rows without effects take about as long."""
-        return len(self.rows) * (1 + (1 << min(self.k, EXACT)) // ROW_IN_SUBSETS * self.effects)
+        searched = POLISHED * (self.polish or self.refine > 0) + self.refine
+        return len(self.rows) * (1 + searched + (1 << min(self.k, EXACT)) // ROW_IN_SUBSETS * self.effects)
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class Explained:
     predictions: Array | None  # (n, outputs), if the model's predictions are known
     effects: Effects | None = None
     by: str = "surrogate"  # what made the prediction that effects add up to
+    confirmed: Array | None = None  # (n,) whether the model predicts the same from the selection alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +111,44 @@ class Served:
         """Return how many values of JSON a row may need, with its prediction."""
         return self.rows.values + int(self.explainer.surrogate_.likelihood.outputs)
 
-    def request(self, rows: ParsedRows, given: Mapping[str, Any]) -> ExplainRequest:
-        """Return a request with the options of a client; raise if one is invalid."""
+    def request(self, rows: ParsedRows, given: Mapping[str, Any], *, most: int = 0) -> ExplainRequest:
+        """Return a request with the options of a client; raise if one is invalid.
+
+        `most` is the maximum of 'refine'.
+        """
         predictions = self._given_predictions(given.get("predictions"), len(rows))
         k, keep = self.k(given.get("k")), self.keep(given.get("keep"))
         effects, output = self.with_effects(given.get("effects")), self.output(given.get("class"))
-        return ExplainRequest(rows, k, predictions, keep, effects, output)
+        known = predictions is not None or self.model is not None
+        polish, refine = (
+            self.polish(given.get("polish"), keep, known=known),
+            self.refine(given.get("refine"), most),
+        )
+        if keep is not None and refine:
+            raise InputError("'keep' selects by the learned scores alone; leave out 'refine'.")
+        return ExplainRequest(rows, k, predictions, keep, effects, output, polish, refine)
+
+    def polish(self, given: Any, keep: float | None, *, known: bool) -> bool:
+        """Return whether selections are polished, by default if predictions are known, as by `explain`."""
+        if given is not None and not isinstance(given, bool):
+            raise invalid_body("'polish' must be true or false.")
+        if given and not known:
+            raise InputError("Polishing needs the model's predictions: send 'predictions', or use --model.")
+        return known and self.explainer.polishes(given, keep, given=True)
+
+    def refine(self, given: Any, most: int) -> int:
+        """Return the maximum number of masked queries per row, at most `most`."""
+        if given is None:
+            return 0
+        if not is_whole(given, least=0) or given > most:
+            raise invalid_body(
+                f"'refine' must be a whole number between 0 and {most}, the limit of this service."
+            )
+        if given and self.model is None:
+            raise InputError("'refine' queries the model: start the service with --model.")
+        if given:
+            self.explainer.polishes(refine=int(given), given=True)  # raises if it is impossible
+        return int(given)
 
     def with_effects(self, given: Any) -> bool:
         """Return whether a request has effects; raise an InputError if it cannot."""
@@ -173,12 +212,16 @@ class Served:
         k, keep = max(request.k for request in requests), requests[0].keep
         inputs, limits = None, [request.k for request in requests for _ in request.rows.cells]
         outputs = [request.output for request in requests for _ in request.rows.cells]
-        effects, by = None, "surrogate" if predictions is None else "model"
+        effects, by, confirmed = None, "surrogate" if predictions is None else "model", None
         if self.graph is not None and predictions is None and self.quick(requests[0]):
             wanted = outputs if requests[0].effects else None
             indices, scores, effects = self.graph(cells, k, wanted)
         else:
-            explanation = self.explain_inputs(self.rows.inputs(cells), k, predictions, keep)
+            first = requests[0]
+            explanation = self.explain_inputs(
+                self.rows.inputs(cells), k, predictions, keep, polish=first.polish, refine=first.refine
+            )
+            confirmed = explanation.confirmed
             inputs, indices, scores = explanation.inputs, explanation.indices, explanation.scores
             limits = limits if explanation.sizes is None else explanation.sizes.tolist()
             if requests[0].effects:
@@ -194,11 +237,13 @@ class Served:
             ]
             for row, chosen in enumerate(indices.tolist())
         ]
-        return _split(requests, Explained(features, predictions, effects, by))
+        return _split(requests, Explained(features, predictions, effects, by, confirmed))
 
     def quick(self, request: ExplainRequest) -> bool:
         """Return whether the graph can explain a request; with predictions, selections are polished."""
         if self.graph is None or request.keep is not None or request.predictions is not None:
+            return False
+        if request.polish or request.refine:
             return False
         return not request.effects or (self.graph.effects and request.k == self.explainer.k)
 
@@ -229,7 +274,14 @@ class Served:
         return self.model(view.for_model(view.check(inputs), mask))
 
     def explain_inputs(
-        self, inputs: Any, k: int, predictions: Array | None, keep: float | None = None
+        self,
+        inputs: Any,
+        k: int,
+        predictions: Array | None,
+        keep: float | None = None,
+        *,
+        polish: bool | None = None,
+        refine: int = 0,
     ) -> Explanation:
         """Explain inputs in any form that `explain` accepts, without a warning about unseen categories.
 
@@ -237,7 +289,8 @@ class Served:
         """
         if self.explainer.uses_prediction and predictions is None and self.model is None:
             raise self._no_predictions()
-        return self.explainer.explain_quietly(inputs, k, predictions=predictions, keep=keep)
+        options: dict[str, Any] = {"refine": refine} if refine else {"polish": polish}
+        return self.explainer.explain_quietly(inputs, k, predictions=predictions, keep=keep, **options)
 
     @property
     def regression(self) -> bool:
@@ -318,7 +371,8 @@ def _split(requests: Sequence[ExplainRequest], whole: Explained) -> list[Explain
         rows = slice(start, start + len(request.rows))
         predictions = None if whole.predictions is None else whole.predictions[rows]
         effects = None if whole.effects is None else whole.effects[rows]
-        results.append(Explained(whole.features[rows], predictions, effects, whole.by))
+        confirmed = None if whole.confirmed is None else whole.confirmed[rows]
+        results.append(Explained(whole.features[rows], predictions, effects, whole.by, confirmed))
         start = rows.stop
     return results
 

@@ -136,6 +136,13 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 EFFECTS = "whether to return signed effects; default: yes, unless the service was started with --no-effects"
 CLASS = "the class that effects refer to; default: the predicted class of each row"
+POLISH = (
+    "whether the surrogate searches near the learned selection for one that explains this prediction better"
+)
+REFINE = (
+    "how often the model may be queried per row, until the selected features alone give the same prediction; "
+    "rows then have 'confirmed'"
+)
 KEEP = "the share of the information to preserve: each row gets as many features as that takes, at most k"
 
 
@@ -156,6 +163,8 @@ def rows_body(catalogue: Catalogue, *, explain: bool) -> dict[str, Any]:
             },
             "effects": {"type": "boolean", "description": EFFECTS},
             "class": {"description": CLASS},
+            "polish": {"type": "boolean", "description": POLISH},
+            "refine": {"type": "integer", "minimum": 0, "description": REFINE},
         }
     examples = {
         name: {"summary": name, "value": {"rows": [rows.example()]}} for name, rows in formats.items()

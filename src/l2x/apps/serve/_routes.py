@@ -83,11 +83,11 @@ class Routes:
         slot = self._catalogue[request.path_params["name"]]
         slot.admit()
         served = slot.served
-        keys = ("rows", "k", "keep", "predictions", "effects", "class")
+        keys = ("rows", "k", "keep", "predictions", "effects", "class", "polish", "refine")
         content = await read_json(request, self._settings, keys, row_values=served.row_values)
         given = checked_rows(request, content.get("rows"), self._settings)
         rows = await outside_loop(declared_size(request), served.rows.parse, given)
-        query = served.request(rows, content)
+        query = served.request(rows, content, most=self._settings.most_refine)
         return json_response(explanation_json(served, query, await slot.explain(served, query)))
 
     async def explainers(self) -> Response:
@@ -168,6 +168,9 @@ def explanation_json(served: Served, request: ExplainRequest, explained: Explain
         content["classes"] = served.classes
         for row, prediction in zip(rows, served.plain_predictions(explained.predictions), strict=True):
             row["prediction"] = prediction
+    if explained.confirmed is not None:
+        for row, confirmed in zip(rows, explained.confirmed.tolist(), strict=True):
+            row["confirmed"] = confirmed
     if explained.effects is not None:
         for i, row in enumerate(rows):
             row["effects"] = effects_json(served, explained.effects, explained.by, i)

@@ -53,6 +53,8 @@ class Settings:
         Maximum number of rows of each explainer that are verified per minute.
     effects : bool
         Whether responses have effects unless a request has its own `effects`.
+    most_refine : int
+        Maximum of `refine` in a request: masked rows that the model is queried for, per row.
     """
 
     token: str | None = None
@@ -70,6 +72,7 @@ class Settings:
     watch: float = 0.0
     watch_rows: int = 600
     effects: bool = True
+    most_refine: int = 30
 
     def __post_init__(self) -> None:
         if not 0 <= self.watch <= 1:
