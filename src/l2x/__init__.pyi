@@ -12,6 +12,7 @@ from .evaluation import choose_k as choose_k
 from .evaluation import compare as compare
 from .evaluation import report as report
 from .explainer import Explainer as Explainer
+from .explainer import explain as explain
 from .explanation import Explanation as Explanation
 from .export import load as load
 from .features import ColumnGroups as ColumnGroups

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+import narwhals as nw
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -98,6 +99,8 @@ from l2x.model import (
 
 # One query in this many that training has left may be used to choose how much to polish.
 CALIBRATING = 4
+# Rows that `explain` learns from, if there are fewer.
+MIXED_ROWS = 1000
 
 
 @dataclass(eq=False, repr=False)
@@ -853,6 +856,79 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         given = Ingredients(likelihood, build_predictor, black_box, self.seed, **limits)
         return as_objective(self.objective).build(given)
+
+
+def explain(
+    model: Any,
+    X: Any,
+    k: int,
+    *,
+    features: View | None = None,
+    refine: int = 30,
+    mixed: int = MIXED_ROWS,
+    seed: int = 0,
+) -> Explanation:
+    """Explain a few rows without a separate `fit`: learn from them, polish, and refine with the model.
+
+    A short training plan learns from X and, for tables, from rows mixed from pairs of them, which the model
+    labels. For more than a few hundred rows, or for rows to come, fit an `Explainer`: it learns once.
+
+    Parameters
+    ----------
+    model : anything that predicts
+        See `as_black_box`.
+    X : inputs
+        At least two rows, which are explained.
+    k : int
+        Features per explanation.
+    features : View, optional
+        What one feature is; default `Columns()`.
+    refine : int
+        Maximum number of queries per row, as in `Explainer.explain`; 0 for none.
+    mixed : int
+        Number of mixed rows to learn from, if X is a table and has fewer rows; 0 for none. Each takes every
+        column from one of two rows of X.
+    seed : int
+        The same seed, data and machine give the same explanation.
+
+    Returns
+    -------
+    Explanation
+        `confirmed` shows in which rows the model predicts the same from the selected features alone.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(40, 4))
+    >>> def model(X):
+    ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
+    ...     return np.stack([1 - p, p], axis=1)
+    >>> explanation = explain(model, X, k=1)
+    >>> explanation.names[0], bool(explanation.confirmed.mean() > 0.9)
+    (['x1'], True)
+    """
+    view = Columns() if features is None else clone(features)
+    plan = TrainingPlan.quick(view)
+    explainer = Explainer(model, k, features=view, training=plan, seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about few rows: each row is verified
+        explainer.fit(_with_mixed(view.fit(X), X, mixed, seed))
+    return explainer.explain(X, refine=refine) if refine else explainer.explain(X)
+
+
+def _with_mixed(view: View, X: Any, number: int, seed: int) -> Any:
+    """Return a table with mixed rows below it, so that it has `number` rows; other inputs unchanged."""
+    X = view.check(X)
+    missing = number - len(X)
+    if missing <= 0 or not isinstance(view, Columns) or len(X) < 2:
+        return X
+    rng = np.random.default_rng(seed)
+    rows = view.take(X, rng.integers(len(X), size=missing))
+    mixing = view.maskings()["resample"]
+    mixed = mixing.for_model(rows, rng.random((missing, view.d)) < 0.5, rng=rng)
+    frames = [nw.from_native(each, eager_only=True, pass_through=True) for each in (X, mixed)]
+    if all(isinstance(frame, nw.DataFrame) for frame in frames):
+        return nw.concat(frames, how="vertical").to_native()
+    return np.concatenate([np.asarray(X), np.asarray(mixed)])
 
 
 @dataclass(frozen=True)

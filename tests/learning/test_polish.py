@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -274,6 +277,35 @@ def test_the_guarantee_is_the_exact_binomial_bound(successes: int, failures: int
     n = successes + failures
     bound = binomtest(successes, n, alternative="greater").proportion_ci(0.95, method="exact").low
     assert at_least(successes, n) == pytest.approx(bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "arrow", "polars"])
+def test_a_few_rows_are_explained_without_fit(kind: str) -> None:
+    """50 rows; 90 % of them must have the column that decides, and be confirmed: far more than by chance."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=50), "b": rng.choice(["x", "y"], 50), "c": rng.normal(size=50)}
+    )
+    frame["d"] = rng.integers(0, 9, 50)
+
+    def model(X: Any) -> np.ndarray:
+        number = np.asarray(X["c"] if kind != "array" else X[:, 1], dtype=float)
+        p = 1 / (1 + np.exp(-4 * number))
+        return np.stack([1 - p, p], axis=1)
+
+    makers = {
+        "array": lambda f: f[["a", "c", "d"]].to_numpy(),
+        "arrow": pa.Table.from_pandas,
+        "polars": pl.from_pandas,
+    }
+    X = makers.get(kind, lambda f: f)(frame)
+    explanation = l2x.explain(model, X, 1, refine=5)
+    assert len(explanation) == 50
+    right = [names == (["x1"] if kind == "array" else ["c"]) for names in explanation.names]
+    assert np.mean(right) >= 0.9
+    assert explanation.confirmed is not None
+    assert explanation.confirmed.mean() >= 0.9
+    assert np.array_equal(l2x.explain(model, X, 1, refine=5).indices, explanation.indices)
 
 
 def test_fit_states_what_explanations_reproduce(explainer: l2x.Explainer, rows: np.ndarray) -> None:
