@@ -151,7 +151,7 @@ class Superpixels(View):
         return self._found[key]
 
     def encode(self, X: Any, *, first_row: int = 0) -> Tensor:
-        """Return colours, place, size and a reduced copy of each segment, (n, d, numbers)."""
+        """Return colours, place, size and a small copy of each segment, (n, d, ...); see `View.encode`."""
         x = torch.zeros(len(X), self.d, self.encoded_size, dtype=torch.float16)
         for rows in batches(len(X), self.rows_at_once):
             self.pixels_.check_finite(X[rows], first_row + rows.start)
@@ -197,7 +197,7 @@ class Superpixels(View):
         return X if mask is None else self.pixels_.filled(X, self.plane(mask, X))
 
     def units(self, parts: Tensor) -> NoReturn:
-        """Raise an InputError: gradients alone do not show which segment a pixel belongs to."""
+        """Raise an InputError: parts of pixels do not show which segment a pixel belongs to."""
         raise InputError("Superpixels differ from image to image; use Patches for methods with gradients.")
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
