@@ -152,9 +152,15 @@ def wait_until_ready(address: str, seconds: float = PATIENCE) -> None:
     raise AssertionError("the service did not get ready")
 
 
-def expected(kind: str, X: Any, k: int | None = None) -> list[list[tuple[int, str, float]]]:
-    """Return what `explain` returns in this process: per row (index, name, score), best first."""
-    explanation = l2x.load(file_of(kind)).explain(X, k=k)
+def expected(
+    kind: str, X: Any, k: int | None = None, *, model: bool = True
+) -> list[list[tuple[int, str, float]]]:
+    """Return what `explain` returns in this process: per row (index, name, score), best first.
+
+    With the model, selections are polished, as those of a service that has it.
+    """
+    predictions = l2x.as_black_box(MODELS[kind])(X) if model else None
+    explanation = l2x.load(file_of(kind)).explain(X, k=k, predictions=predictions)
     return [
         [(feature["index"], feature["name"], feature["score"]) for feature in row["features"]]
         for row in explanation.to_dict()
