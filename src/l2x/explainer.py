@@ -510,7 +510,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         verify: bool = False,
         refine: int = 0,
     ) -> bool:
-        """Return whether `explain` would query the model; `given` means that predictions are."""
+        """Return whether `explain` would query the model.
+
+        Parameters `polish`, `keep`, `verify` and `refine` are those of `explain`; with `given`, predictions are
+        passed.
+        """
         polish = self.polishes(polish, keep, verify=verify, refine=refine, given=given)
         return verify or refine > 0 or (not given and (polish or self.uses_prediction))
 
@@ -542,7 +546,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         refine: int = 0,
         given: bool = False,
     ) -> bool:
-        """Return whether `explain` would polish, `given` predictions or not; check the options together."""
+        """Return whether `explain` would polish; raise an InputError for options that exclude each other.
+
+        Parameters `polish`, `keep`, `verify` and `refine` are those of `explain`; with `given`, predictions are
+        passed.
+        """
         if not is_whole(refine, least=0):
             raise InputError(
                 f"refine is {shown(refine)}; expected a number of queries per row, such as 30, or 0."
@@ -641,7 +649,14 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{what}: pass explain(X, predictions=...), or load the explainer with its model, "
                 "l2x.load(path, model=...)."
             )
-        return query(self.black_box(), self.features_, X)
+        black_box, outputs = self.black_box(), self.surrogate_.likelihood.outputs
+        predictions = query(black_box, self.features_, X)
+        if predictions.shape[1] != outputs:
+            raise InputError(
+                f"{black_box.name} has {predictions.shape[1]} outputs, but the explainer was fitted to "
+                f"{outputs}: is this the model that it explains?"
+            )
+        return predictions
 
     def _prediction_input(self, known: Array | None) -> Tensor | None:
         """Return what a prediction-aware selector reads of the predictions, else None."""

@@ -79,7 +79,7 @@ def test_effects_are_those_of_python(name: str, tmp_path: Path) -> None:
     names = [output.name for output in session.get_outputs()]
     assert names == ["scores", "indices", "mask", "effects", "base", "prediction", "alone", "without"]
     found = dict(zip(names, session.run(names, feed | {"k": np.array([k])}), strict=True))
-    explanation = explainer.explain(X)
+    explanation = explainer.explain(X, polish=False)
     outputs = found["base"].shape[1]
     assert found["effects"].shape == (9, k, outputs)
     largest = max(1.0, np.abs(found["prediction"]).max())
@@ -159,7 +159,7 @@ def test_raw_columns_in(people_explained: tuple[l2x.Explainer, pd.DataFrame], tm
     new = X.astype({"gender": object}).copy()
     new.loc[3, "gender"] = "Unheard of"
     with pytest.warns(UserWarning, match="gender"):
-        expected = explainer.explain(new)
+        expected = explainer.explain(new, polish=False)
     assert np.allclose(scores, expected.scores, atol=1e-5)
     assert np.array_equal(indices, expected.indices)
     assert np.array_equal(mask, expected.mask)
@@ -176,7 +176,7 @@ def test_pixels_in(tmp_path: Path) -> None:
     explainer = l2x.Explainer(model, k=2, features=view, objective="surrogate", training=BRIEF).fit(images)
     session = session_of(explainer.export_onnx(tmp_path / "e.onnx", images))
     indices = session.run(["indices"], {"pixels": images.astype(np.float32), "k": np.array([2])})[0]
-    assert np.array_equal(indices, explainer.explain(images).indices)
+    assert np.array_equal(indices, explainer.explain(images, polish=False).indices)
 
 
 def test_texts_with_the_exported_tokenizer(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_texts_with_the_exported_tokenizer(tmp_path: Path) -> None:
     ids = np.array([found.ids for found in tokenizer.encode_batch(texts)], dtype=np.int64)
     assert np.array_equal(ids, explainer.features_.ids(texts).numpy())
     indices, mask = session.run(["indices", "mask"], {"ids": ids, "k": np.array([2])})
-    expected = explainer.explain(texts, k=2)
+    expected = explainer.explain(texts, k=2, polish=False)
     assert np.array_equal(indices, expected.indices)
     assert np.array_equal(mask, expected.mask)
 
@@ -207,7 +207,7 @@ def test_a_prediction_aware_explainer_reads_predictions(task: str, tmp_path: Pat
         warnings.simplefilter("error")
         session = session_of(explainer.export_onnx(tmp_path / "e.onnx"))
     feed = {"numbers": X, "predictions": black_box(X), "k": np.array([2])}
-    assert np.array_equal(session.run(["indices"], feed)[0], explainer.explain(X).indices)
+    assert np.array_equal(session.run(["indices"], feed)[0], explainer.explain(X, polish=False).indices)
 
 
 @pytest.mark.parametrize("category", [UserWarning, DeprecationWarning, torch.jit.TracerWarning])
@@ -265,7 +265,7 @@ def test_the_example_needs_neither_torch_nor_l2x(
     explainer.export_onnx(tmp_path / "e.onnx")
     X.head(4).to_csv(tmp_path / "rows.csv", index=False)
     printed = without_torch("onnx_only.py", tmp_path / "e.onnx", tmp_path / "rows.csv")
-    expected = ["; ".join(names) for names in explainer.explain(X.head(4)).names]
+    expected = ["; ".join(names) for names in explainer.explain(X.head(4), polish=False).names]
     assert [line.partition("  ")[2] for line in printed] == expected
 
 
@@ -275,7 +275,7 @@ def test_the_example_of_texts_needs_neither(tmp_path: Path) -> None:
     known = explainer.features_.vocabulary_
     texts = [f"{known[4].upper()}, <b>{known[2]}</b> zzz", known[3]]
     assert without_torch("onnx_texts.py", tmp_path / "e.onnx", *texts) == [
-        "; ".join(names) for names in explainer.explain(texts).names
+        "; ".join(names) for names in explainer.explain(texts, polish=False).names
     ]
 
 

@@ -58,10 +58,11 @@ def test_no_single_swap_improves_a_polished_selection(seed: int, k: int, d: int,
     scores[:, d - padding :] = -torch.inf
     weights, pairs = torch.randn(n, d, generator=generator), torch.randn(d, d, generator=generator)
 
-    def value(which: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-        return (masks * weights[which]).sum(-1) + ((masks @ pairs) * masks).sum(-1)
+    def value(which: torch.Tensor, masks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values = (masks * weights[which]).sum(-1) + ((masks @ pairs) * masks).sum(-1)
+        return values, values
 
-    search = Search(value, scores, k, prior=0.01, visited=5)
+    search = Search(value, scores, k, 0.01, torch.full((n,), -torch.inf), visited=5)
     proposal = search.best.clone()
     for _ in range(20):  # until nothing moves: `run` stops after a few rounds
         search.run()
@@ -76,7 +77,7 @@ def test_no_single_swap_improves_a_polished_selection(seed: int, k: int, d: int,
         mask = torch.zeros(1, 1, d)
         real = [f for f in features if scores[row, f] > -torch.inf]
         mask[0, 0, real] = 1.0
-        return float(value(torch.tensor([row]), mask)) + 0.01 * float(log_p[row, real].sum())
+        return float(value(torch.tensor([row]), mask)[0]) + 0.01 * float(log_p[row, real].sum())
 
     candidates = scores.topk(pool_of(k, d), dim=1).indices
     for row in range(n):
@@ -109,6 +110,23 @@ def test_polishing_raises_the_surrogate_s_value(explainer: l2x.Explainer, rows: 
     assert (value[1] >= value[0] - 1e-5).all()
     assert (polished.mask != bare.mask).any()
     assert explainer.score(rows) >= explainer.score(rows, polish=False)
+
+
+def test_a_less_certain_model_does_not_turn_selections_to_noise(tiny: l2x.TrainingPlan) -> None:
+    """The surrogate learned that column 2 decides with certainty; new rows are predicted with 0.7 to 0.9.
+
+    Features without information would come closest to such a distribution.
+    """
+    rng = np.random.default_rng(0)
+
+    def model(X: np.ndarray, certainty: float = 0.49) -> np.ndarray:
+        p = 0.5 + certainty * np.sign(X[:, 2])
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = l2x.Explainer(model, k=1, training=tiny).fit(rng.normal(size=(600, 5)))
+    new = rng.normal(size=(300, 5))
+    polished = explainer.explain(new, predictions=model(new, certainty=0.2))
+    assert (polished.indices[:, 0] == 2).mean() > 0.97
 
 
 def test_what_is_queried(explainer: l2x.Explainer, rows: np.ndarray, tmp_path: Path) -> None:

@@ -50,8 +50,9 @@ ROUNDING = 1e-6
 # predictions; classes have to be the same.
 CLOSE = 0.1
 
-# Maps row positions (r,) and masks (m, r, d) to log values (m, r).
-Value = Callable[[Tensor, Tensor], Tensor]
+# Maps row positions (r,) and masks (m, r, d) to log values (m, r), and to log q(ŷ | x_S) of the predicted
+# class (for regression, to the same values).
+Value = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,11 @@ class Polisher:
         Parameters
         ----------
         X : checked inputs
+            The n rows.
         scores : (n, d) array
             The selector's scores, -inf for features that may not be selected.
         k : int
+            Selected features per row.
         predictions : (n, outputs) array
             The model's predictions for X.
         """
@@ -147,8 +150,9 @@ class Polisher:
         most = max(1, MEMBERS_AT_ONCE // (max(1, k * (pool - k)) * pool))
         for part, rows in self.surrogate.encoded(X, most):
             target = likelihood.targets(predictions[part]).to(rows.x.device)
-            rows = replace(rows, target=likelihood.most_likely(target) if self.target == "class" else target)
-            yield part, Search(_value(network, rows), torch.from_numpy(scores[part]), k, self.prior, visited)
+            known = replace(rows, target=target)
+            value, certainty = _value(network, known, self.target), _certainty(likelihood, target)
+            yield part, Search(value, torch.from_numpy(scores[part]), k, self.prior, certainty, visited)
 
 
 class Search:
@@ -161,11 +165,17 @@ class Search:
     scores : (n, d) tensor
     k : int
     prior : float
+    certainty : (n,) tensor
+        log P_m(ŷ | x) of the predicted class. A subset that supports the prediction less than the model does,
+        and less than the proposal, is not considered: where the model is less certain than the surrogate
+        expects, features without information would otherwise come closest to its distribution.
     visited : int
         How many of the best subsets to remember.
     """
 
-    def __init__(self, value: Value, scores: Tensor, k: int, prior: float, visited: int = 0) -> None:
+    def __init__(
+        self, value: Value, scores: Tensor, k: int, prior: float, certainty: Tensor, visited: int = 0
+    ) -> None:
         n, d = scores.shape
         self.value, self.d, self.k, self.visited = value, d, k, visited
         pool = pool_of(k, d)
@@ -176,10 +186,14 @@ class Search:
         self.prior = prior * log_p.masked_fill(~self.selectable, 0.0)
         self.members = torch.zeros(n, pool, dtype=torch.bool)
         self.members[:, :k] = True  # the proposal
-        self.best = self._values(torch.arange(n), self.members[None])[0]
+        self.least = torch.full((n,), -torch.inf)
+        everyone = torch.arange(n)
+        supported = value(everyone, self.masks_of(self.members)[None])[1][0]
+        self.least = torch.minimum(supported, certainty) - ROUNDING
+        self.best = self._values(everyone, self.members[None])[0]
         self.codes = torch.empty(n, 0, dtype=torch.int64)  # the subsets visited, best first
         self.worth = torch.empty(n, 0)
-        self._remember(torch.arange(n), self.members[None], self.best[None])
+        self._remember(everyone, self.members[None], self.best[None])
 
     def run(self) -> None:
         """Swap until nothing improves, at most ROUNDS times."""
@@ -219,10 +233,10 @@ class Search:
         return self._indices(self._members_of(self.codes.gather(1, which[:, None])[:, 0]))
 
     def _values(self, rows: Tensor, members: Tensor) -> Tensor:
-        parts = [
-            self.value(rows[part], self._masks(rows[part], members[:, part]))
-            for part in batches(len(rows), max(1, CELLS_AT_ONCE // (len(members) * self.d)))
-        ]
+        parts = []
+        for part in batches(len(rows), max(1, CELLS_AT_ONCE // (len(members) * self.d))):
+            values, supported = self.value(rows[part], self._masks(rows[part], members[:, part]))
+            parts.append(values.masked_fill(supported < self.least[rows[part]], -torch.inf))
         values = torch.cat(parts, dim=1) if parts else torch.zeros(members.shape[:2])
         return values + (members * self.prior[rows]).sum(-1)
 
@@ -283,16 +297,30 @@ def network_of(surrogate: BaseSurrogate) -> BaseSurrogate | None:
     return next((part for part in surrogate.parts if part.networks), None)
 
 
-def _value(network: BaseSurrogate | None, rows: Rows) -> Value:
+def _value(network: BaseSurrogate | None, rows: Rows, target: Target) -> Value:
     """Return log q(y | x_S) of encoded rows; zero without a network, so that the prior alone decides."""
 
-    def value(which: Tensor, masks: Tensor) -> Tensor:
+    def value(which: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
+        m, n, d = masks.shape
         if network is None:
-            return torch.zeros(masks.shape[:2])
+            return torch.zeros(m, n), torch.zeros(m, n)
+        likelihood, chosen = network.likelihood, rows[which]
         with torch.no_grad():
-            return network.log_value(rows[which], masks.to(rows.x.device)).cpu()
+            outputs = network.outputs(chosen, masks.to(rows.x.device).reshape(m * n, d))
+        likely = likelihood.most_likely(chosen.target)
+        wanted = likely if target == "class" else chosen.target
+        both = (likelihood.log_likelihood(outputs, each.repeat(m, 1)) for each in (wanted, likely))
+        values, supported = (each.reshape(m, n).cpu() for each in both)
+        return values, supported
 
     return value
+
+
+def _certainty(likelihood: Likelihood, target: Tensor) -> Tensor:
+    """Return log P_m(ŷ | x) of the predicted class, (n,); for regression -inf, as for no condition."""
+    if isinstance(likelihood, Gaussian):
+        return torch.full((len(target),), -torch.inf)
+    return target.amax(dim=-1).clamp_min(1e-6).log().cpu()
 
 
 def _confirm(
@@ -363,18 +391,18 @@ def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingR
     if network is None or not model or number < FEWEST_ROWS:
         return PRIOR
     rows = data.held[torch.arange(number)]
-    likelihood = data.likelihood
-    target = likelihood.most_likely(rows.target) if data.problem.target == "class" else rows.target
-    rows = replace(rows, target=target)
+    likelihood, target = data.likelihood, data.problem.target
+    estimate, certainty = _value(network, rows, target), _certainty(likelihood, rows.target)
+    wanted = replace(rows, target=likelihood.most_likely(rows.target)) if target == "class" else rows
     with torch.no_grad():
         scores = ranking_scores(selector, surrogate, data.held[torch.arange(number)], data).cpu()
     values = []
     for prior in PRIORS:
-        search = Search(_value(network, rows), scores, data.k, prior)
+        search = Search(estimate, scores, data.k, prior, certainty)
         search.run()
         masks = search.masks_of(search.members)[None]
         with torch.no_grad():
-            values.append(surrogate.log_value(rows, masks.to(rows.x.device))[0].cpu().double().numpy())
+            values.append(surrogate.log_value(wanted, masks.to(rows.x.device))[0].cpu().double().numpy())
     means = [value.mean() for value in values]
     best = values[int(np.argmax(means))]
     for prior, value in zip(PRIORS, values, strict=True):

@@ -340,7 +340,7 @@ class SelfCheck:
         values: dict[str, Any] = {
             name: Agreement.from_dict(v) if isinstance(v, Mapping) else v for name, v in saved.items()
         }
-        guarantees = tuple(Guarantee(**one) for one in saved["guarantees"])
+        guarantees = tuple(Guarantee(**one) for one in saved.get("guarantees", ()))
         return cls(**values | {"global_features": tuple(saved["global_features"]), "guarantees": guarantees})
 
 

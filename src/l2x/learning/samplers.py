@@ -310,9 +310,10 @@ class PlackettLuce(Sampler):
         return Draws(torch.cat([masks for masks, _, _ in drawn], dim=1), rankings, others)
 
     def gain(self, scores: Tensor, draws: Draws, values: Tensor, progress: float) -> Tensor:
-        """Return the number to maximise for subsets with these values, (samples, batch).
+        """Return the number to maximise.
 
-        The scores may be a few steps newer than those that the subsets were drawn from.
+        The `scores` may be a few steps newer than those that the subsets, the `draws`, were drawn from. Their
+        `values` have the shape (samples, batch); `progress` is the completed share of training.
         """
         if draws.rankings is None:
             differences = _differences(values.detach())

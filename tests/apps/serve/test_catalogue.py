@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from service import MODELS, Client, file_of, live, name_of
+from service import Client, file_of, live, name_of
 from toy_models import one_column
 
 import l2x
@@ -147,7 +147,7 @@ def test_responses_during_swaps_agree_with_their_checksums(tmp_path: Path) -> No
                 if not np.allclose(scores, explanation.selected_scores[rows, 0], atol=1e-4):
                     failures.append(f"scores of {reply['checksum']}")
 
-    app = create_app([path], {"it": MODELS["columns"]}, Settings(reload=True, reload_every=0.02))
+    app = create_app([path], {}, Settings(reload=True, reload_every=0.02))
     with live(app) as address:
         threads = [threading.Thread(target=ask, args=[address, seed]) for seed in range(8)]
         for thread in threads:
