@@ -15,6 +15,7 @@ from website.pages import run_page
 
 # Pages whose Python is shown with its output. Each page has its own namespace.
 RUN = ("start.md", "tutorials/*.md", "how-to/audit.md", "how-to/choose-k.md", "how-to/compare.md",
+       "how-to/every-row.md",
        "how-to/effects.md", "how-to/images.md", "how-to/extend.md", "how-to/report.md",
        "how-to/up-to-date.md")  # fmt: skip
 FIGURE = re.compile(r"!\[([^\]]*)\]\(((?:pictures|figures)/[^)]+)\)")

@@ -512,8 +512,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> bool:
         """Return whether `explain` would query the model.
 
-        Parameters `polish`, `keep`, `verify` and `refine` are those of `explain`; with `given`, predictions are
-        passed.
+        Parameters `polish`, `keep`, `verify` and `refine` are those of `explain`; `given` is whether it gets
+        predictions.
         """
         polish = self.polishes(polish, keep, verify=verify, refine=refine, given=given)
         return verify or refine > 0 or (not given and (polish or self.uses_prediction))
@@ -548,8 +548,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> bool:
         """Return whether `explain` would polish; raise an InputError for options that exclude each other.
 
-        Parameters `polish`, `keep`, `verify` and `refine` are those of `explain`; with `given`, predictions are
-        passed.
+        Parameters `polish`, `keep`, `verify` and `refine` are those of `explain`; `given` is whether it gets
+        predictions.
         """
         if not is_whole(refine, least=0):
             raise InputError(
