@@ -94,7 +94,7 @@ $(VENV)/.playground: $(VENV)/.pip pyproject.toml
 
 $(VENV)/.test: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and the packages for its tests into $(VENV) (takes a few minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study,mlflow]' --group test --group lint --group docs
+	@$(PIP_INSTALL) -e '.[baselines,text,images,plots,onnx,http,ray,serve,study,mlflow]' --group test --group lint --group docs
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.test
@@ -111,7 +111,7 @@ $(VENV)/.mlserver: $(VENV)/.pip
 
 $(VENV)/.experiments: $(VENV)/.pip pyproject.toml
 	@echo "Installing l2x and the packages for its experiments into $(VENV) (takes a few minutes the first time)"
-	@$(PIP_INSTALL) -e '.[baselines,text,plots,onnx,http,ray,serve,study]' --group test
+	@$(PIP_INSTALL) -e '.[baselines,text,images,plots,onnx,http,ray,serve,study]' --group test
 	@touch $@
 
 $(VENV)/.dist: $(VENV)/.pip pyproject.toml
