@@ -933,12 +933,11 @@ def explain(
 def _with_mixed(view: View, X: Any, number: int, seed: int) -> Any:
     """Return a table with mixed rows below it, so that it has `number` rows; other inputs unchanged."""
     X = view.check(X)
-    missing = number - len(X)
-    if missing <= 0 or not isinstance(view, Columns) or len(X) < 2:
+    missing, mixing = number - len(X), view.maskings().get("resample")
+    if missing <= 0 or mixing is None or len(X) < 2:
         return X
     rng = np.random.default_rng(seed)
     rows = view.take(X, rng.integers(len(X), size=missing))
-    mixing = view.maskings()["resample"]
     mixed = mixing.for_model(rows, rng.random((missing, view.d)) < 0.5, rng=rng)
     frames = [nw.from_native(each, eager_only=True, pass_through=True) for each in (X, mixed)]
     if all(isinstance(frame, nw.DataFrame) for frame in frames):

@@ -232,7 +232,7 @@ def measure_all(jobs: Sequence[Job], budget: Budget) -> Iterator[Record]:
 def measures(setting: Setting, explanation: Explanation) -> Record:
     """Return the record of an explanation of the test images."""
     mask, test, view = explanation.mask, setting.test, explanation.view
-    assert isinstance(view, Patches)
+    assert view is not None
     classes = setting.predictions.argmax(axis=1)
     covered = test.covered(SIZE)
     black_box = as_black_box(setting.model)

@@ -36,7 +36,7 @@ SHOWN_BY |= {
     f"l2x.errors.{name}": "L2XError" for name in reference.PUBLIC["l2x.errors"] if name != "MissingExtraError"
 }
 # Their examples would download data, so they are not run.
-FETCHED = {"l2x.datasets.adult", "l2x.datasets.glove", "l2x.datasets.imdb", "l2x.datasets.mnist"}
+FETCHED = {f"l2x.datasets.{name}" for name in ("adult", "composites", "glove", "imdb", "mnist")}
 NAMES = [(package, name) for package in reference.PACKAGES for name in reference.public_names(package)]
 
 

@@ -70,6 +70,15 @@ class Composites(LabelledData):
         The names of the classes.
     objects : array of uint8, (n, side * side / 8)
         Which pixels belong to the object, as `numpy.packbits` packs them.
+
+    Examples
+    --------
+    >>> one = np.zeros((32, 32), dtype=bool)
+    >>> one[:16] = True
+    >>> inside = np.packbits(one)[None]
+    >>> made = Composites(np.zeros((1, 32, 32, 3), np.uint8), np.zeros(1, int), ("a",), inside)
+    >>> made.covered(16).tolist()
+    [[0.5, 0.5, 0.0, 0.0]]
     """
 
     objects: Array
@@ -121,6 +130,11 @@ def composites(
     -------
     Composites
         Images `.X`, (n, side, side, 3), labels `.y`, and `.covered(size)`, the truth.
+
+    Raises
+    ------
+    InputError
+        If n is no whole number, or the side has fewer than 32 pixels.
 
     Examples
     --------
