@@ -54,6 +54,7 @@ def build(folder: Path, *, run: bool = True) -> Path:
 def within_the_site(text: str) -> str:
     """Replace links to files of the repository by links to the pages that are made from them."""
     text = re.sub(r"\]\(\.\./results/([\w-]+)\.(?:json|html|md)\)", r"](results/\1.md)", text)
+    text = re.sub(r"\]\(\.\./\.\./results/([\w-]+)\.(?:json|html|md)\)", r"](../results/\1.md)", text)
     return text.replace("](docs/", "](").replace("](CONTRIBUTING.md", "](contributing.md")
 
 
