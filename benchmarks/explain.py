@@ -86,9 +86,9 @@ def measure(name: str, model: Any, X: Any) -> dict[str, Any]:
         scores: torch.Tensor = network(encoded_one)
         return scores
 
-    bare, explain = alternate(forward, lambda: explainer.explain(X).indices, rounds=40)
+    bare, explain = alternate(forward, lambda: explainer.explain(X, polish=False).indices, rounds=40)
     bare_one, explain_one = alternate(
-        forward_one, lambda: explainer.explain(one).indices, rounds=500, repeat=5
+        forward_one, lambda: explainer.explain(one, polish=False).indices, rounds=500, repeat=5
     )
     return {
         "inputs": name,
@@ -107,9 +107,11 @@ def keeping(model: Any, X: Any) -> dict[str, Any]:
     """Compare `keep=`, a variable number of features, with k features in every row."""
     explainer = l2x.Explainer(model, k=5, training=l2x.TrainingPlan.quick()).fit(X[:5000])
     assert explainer.sizes_ is not None
-    assert explainer.sizes_.asking, "the surrogate is not queried: nothing to measure"
+    assert explainer.sizes_.by_surrogate is not None, "the surrogate is not queried: nothing to measure"
     fixed, variable = alternate(
-        lambda: explainer.explain(X).indices, lambda: explainer.explain(X, keep=0.9).sizes, rounds=10
+        lambda: explainer.explain(X, polish=False).indices,
+        lambda: explainer.explain(X, keep=0.9).sizes,
+        rounds=10,
     )
     return {
         "measure": "array: seconds with keep=0.9, times those without",
