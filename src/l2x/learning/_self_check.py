@@ -132,8 +132,8 @@ class Guarantee:
     """The share of predictions for new rows that explanations reproduce, with 95 % confidence.
 
     It assumes new rows from the same distribution. Held-out rows have also chosen when training stopped and
-    how much is polished, which makes the share slightly optimistic; for regression they have chosen the
-    tolerance as well.
+    how much is polished, which makes the share optimistic, by an amount that was not measured; for regression
+    they have chosen the tolerance as well.
 
     Attributes
     ----------
