@@ -189,7 +189,7 @@ def capacity_table() -> str:
         values.setdefault(kind, {})[name] = record["value"]
     columns = ["one worker", *next(iter(values.values()))]
     rows = [[kind, *map(_rounded, figures.values())] for kind, figures in values.items()]
-    return f"{markdown_table(columns, rows)}\nMeasured on {found[0]['machine']}."
+    return f"{markdown_table(columns, rows)}\n\nMeasured on {found[0]['machine']}."
 
 
 def _rounded(value: float) -> str:
