@@ -44,7 +44,7 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         DataFile(path.name, hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest())
         for path in (folder / "64.png", tmp_path / "package" / "emoji.json")
     ]
-    pictures = DataSet("emoji", files, [], convert=_composites._convert)
+    pictures = DataSet("emoji", files, [])
     pictures.fetch(local=tmp_path / "package", progress=False)
     monkeypatch.setattr(_composites, "PICTURES", pictures)
     _composites._pictures.cache_clear()

@@ -15,26 +15,17 @@ from l2x._base.arrays import Array, is_whole
 from l2x.datasets._fetching import DataFile, DataSet, LabelledData, npm_package
 from l2x.errors import InputError, require
 
-# The pictures are Noto Color Emoji (Apache 2.0), in the sheet of the package; cells have margins of 1 pixel.
+# The pictures are Noto Color Emoji (Apache 2.0). The package has several sheets called 64.png; the checksum
+# identifies the one of 256 colours. Cells have margins of 1 pixel.
 SHEET = DataFile("64.png", "e05d79b0ff388394596876103ded6ea5")
 INDEX = DataFile("emoji.json", "7e30bda40874fcf27782e58a438784ea")
 CELL, MARGIN = 64, 1
 SIDE = 224
 
-
-def _convert(origin: Path) -> dict[str, bytes]:
-    """Return the files of the package: it has several sheets that are called 64.png."""
-    return {
-        SHEET.name: next(iter(sorted(origin.rglob("sheets-256/64.png")))).read_bytes(),
-        INDEX.name: next(iter(sorted(origin.rglob(INDEX.name)))).read_bytes(),
-    }
-
-
 PICTURES = DataSet(
     "emoji",
     [SHEET, INDEX],
     [npm_package("emoji-datasource-google@16.0.0")],
-    convert=_convert,
     originals="64.png (of sheets-256) and emoji.json of the npm package emoji-datasource-google",
 )
 # The classes: name, and the beginnings of the names of their subcategories.
