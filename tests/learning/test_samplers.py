@@ -295,12 +295,14 @@ def test_the_first_ranks_are_as_likely_as_in_the_full_ranking(spread: float) -> 
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("ranks", [6, 3])
-def test_the_gradient_of_log_probabilities_is_that_of_a_softmax_per_pick(ranks: int) -> None:
-    """The closed form agrees with automatic differentiation of the definition, for all or the first ranks."""
-    scores = (3 * torch.randn(5, 6, generator=rng())).requires_grad_()
+@pytest.mark.parametrize(("ranks", "spread"), [(6, 3.0), (3, 3.0), (6, 50.0)])
+def test_the_gradient_of_log_probabilities_is_that_of_a_softmax_per_pick(ranks: int, spread: float) -> None:
+    """The closed form agrees with automatic differentiation of the definition, for all or the first ranks,
+    and also where the last features of a whole ranking are very unlikely."""
+    scores = (spread * torch.randn(5, 6, generator=rng())).requires_grad_()
     order = torch.stack([torch.randperm(6, generator=rng()) for _ in range(20)]).view(4, 5, 6)[..., :ranks]
-    chosen = (torch.arange(ranks) < torch.tensor([[1], [2], [3], [2], [0]])).float().expand(4, 5, ranks)
+    counted = torch.tensor([[1], [2], [ranks], [2], [0]])
+    chosen = (torch.arange(ranks) < counted).float().expand(4, 5, ranks)
     weight = torch.randn(4, 5, generator=rng())
     defined, left = torch.zeros(4, 5), scores.expand(4, 5, 6)
     for j in range(ranks):
@@ -308,7 +310,7 @@ def test_the_gradient_of_log_probabilities_is_that_of_a_softmax_per_pick(ranks: 
         defined = defined + chosen[..., j] * torch.log_softmax(left, dim=-1).gather(-1, pick)[..., 0]
         left = left.scatter(-1, pick, -torch.inf)
     found = log_probability(scores, order, chosen)
-    assert torch.allclose(found, defined, atol=1e-5)
+    assert torch.allclose(found, defined, atol=1e-5, rtol=1e-5)
     gradients = [torch.autograd.grad((weight * log_p).sum(), scores)[0] for log_p in (found, defined)]
     assert torch.allclose(*gradients, atol=1e-5)
 

@@ -719,7 +719,9 @@ class _LogProbability(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         order, counts, mass, own, passed = ctx.saved_tensors
         weight, (samples, batch, ranks) = gradients[0].double(), order.shape
-        last = passed[..., -1:] if ranks else passed.new_zeros(samples, batch, 1)
+        # In a whole ranking nothing is behind: what is added and subtracted there would lose all digits.
+        partial = 0 < ranks < mass.shape[-1]
+        last = passed[..., -1:] if partial else passed.new_zeros(samples, batch, 1)
         behind = -mass * (weight[..., None] * last).sum(dim=0)  # as if every feature were behind the ranks
         given = weight[..., None] * (counts - own * (passed - last))
         where, what = (tensor.movedim(0, 1).reshape(batch, samples * ranks) for tensor in (order, given))
