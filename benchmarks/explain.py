@@ -2,12 +2,14 @@
 
     python benchmarks/explain.py [--threads N] [--rows 100000] [--write]
 
-For an array of numbers the goals are 0.85 of the forward pass's rows per second, and at most twice its
+For an array of numbers the goals are 0.85 of the forward pass's rows per second, and at most 1.9 times its
 latency for one row. For a pandas frame with as many numbers as categories the latency may be at most five
-times that of its forward pass. `keep=` is measured, too: it queries the surrogate for 0 .. k features of
-every row. Every figure is a ratio of two times from the
-same run, the best of alternating repetitions, because other processes can only slow them down. --write stores
-the records in results/explain.json.
+times that of its forward pass. Only l2x's own part counts: selections are not polished, so the model is not
+called. Polishing adds one call of the model, and LightGBM alone needs 2 ms to convert a frame of one row.
+`keep=` is measured, too: it queries the surrogate for 0 .. k features of every row.
+
+Every figure is a ratio of two times from the same run, the best of alternating repetitions, because other
+processes can only slow them down. --write stores the records in results/explain.json.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from l2x_experiments.records import Records, measured_here
 PATH = Path(__file__).parents[1] / "results" / "explain.json"
 # The speed does not depend on the weights: a few training steps are enough.
 PLAN = l2x.TrainingPlan(Phase(2, 1e-3), Phase(2, 1e-3), progress=False)
-THROUGHPUT, LATENCY, MIXED_LATENCY = 0.85, 2, 5  # goals; the last is for the frame
+THROUGHPUT, LATENCY, MIXED_LATENCY = 0.85, 1.9, 5  # goals; the last is for the frame
 COLUMNS = 5  # numbers, and as many categories
 CATEGORIES = [f"category {i}" for i in range(8)]
 
@@ -162,6 +164,7 @@ def main() -> None:
         measure("frame with categories", *frame(arguments.rows)),
     ]
     print(json.dumps([*measurements, variable], indent=2))
+    print("The model was not called: its own conversion of frames is not part of these figures.")
     if arguments.write:
         PATH.unlink(missing_ok=True)
         Records.load(PATH).add(

@@ -1,6 +1,7 @@
 """Measure how long `fit` takes, and what the default plan loses compared with `TrainingPlan.thorough()`.
 
-    python benchmarks/fit.py [--cases switch adult ...] [--seeds 3] [--write]
+    python benchmarks/fit.py [--cases "switch, code" adult ...] [--seeds 3] [--write]
+    python benchmarks/fit.py --cases "ten digits" "one sentence" --seeds 1 --quick
 
 For each case and seed the same rows, model and seed are used for both plans, one after the other, with one
 thread. Every line has the CPU seconds, the wall seconds and the quality; only the CPU seconds are comparable
@@ -16,6 +17,8 @@ if the machine is busy:
 The floor is the time of the matrix products that the default plan needs, and nothing else; it is measured for
 tables. Kernel SHAP and TreeSHAP explain 100 rows. --write stores each record in results/fit.json as soon as
 it is measured, and the goals of the groups whose records are complete; what is there is not measured again.
+--quick shows in minutes that digits and reviews run: it has few rows and few training steps, and its figures
+mean nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -43,11 +47,11 @@ PATH = Path(__file__).parents[1] / "results" / "fit.json"
 PLANS = ("default", "thorough")
 FLOOR = "matrix products alone"
 SYNTHETIC = [f"{name}, {variant}" for name, variant in product(SETS, ("code", "paper"))]
-COMPARISONS: dict[str, Callable[[], Comparison]] = {
-    "3 versus 8": lambda: mnist.set_up(mnist.THREE_EIGHT, mnist.FULL),
-    "ten digits": lambda: mnist.set_up(list(range(10)), mnist.FULL),
-    "ten words": lambda: imdb.set_up("words", REVIEWS),
-    "one sentence": lambda: imdb.set_up("sentences", REVIEWS),
+COMPARISONS: dict[str, Callable[[bool], Comparison]] = {
+    "3 versus 8": lambda quick: mnist.set_up(mnist.THREE_EIGHT, mnist.QUICK if quick else mnist.FULL),
+    "ten digits": lambda quick: mnist.set_up(list(range(10)), mnist.QUICK if quick else mnist.FULL),
+    "ten words": lambda quick: imdb.set_up("words", imdb.QUICK if quick else REVIEWS),
+    "one sentence": lambda quick: imdb.set_up("sentences", imdb.QUICK if quick else REVIEWS),
 }
 GROUPS = {
     "four synthetic sets, both variants": SYNTHETIC,
@@ -57,6 +61,7 @@ GROUPS = {
 CASES = [case for cases in GROUPS.values() for case in cases]
 REVIEWS = replace(imdb.FULL, train_rows=12_000, test_rows=5_000)
 TRAIN, TEST, EXPLAINED = 100_000, 10_000, 100
+QUICK_STEPS = 20  # per phase
 REPEATS = 100  # of the matrix products of one step
 
 
@@ -71,7 +76,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 Quality = Callable[[Any, int], dict[str, float]]
 
 
-def problem(case: str, seed: int) -> tuple[Any, Any, int, Quality, l2x.features.View | None]:
+def problem(case: str, seed: int, *, quick: bool) -> tuple[Any, Any, int, Quality, l2x.features.View | None]:
     """Return model, training rows, k, the quality of an explainer on the first n test rows, and the view."""
     if case in SYNTHETIC:
         name, variant = case.split(", ")
@@ -97,7 +102,7 @@ def problem(case: str, seed: int) -> tuple[Any, Any, int, Quality, l2x.features.
 
         return census.model, census.train, census.k, accuracies, None
     if case in COMPARISONS:
-        comparison = COMPARISONS[case]()
+        comparison = COMPARISONS[case](quick)
         view = comparison.our_features or comparison.features
 
         def measured(explainer: Any, n: int) -> dict[str, float]:
@@ -175,17 +180,18 @@ def peers(case: str, model: Any, X: Any) -> dict[str, Any]:
     return found
 
 
-def measure(case: str, seed: int, done: Callable[[str], bool]) -> Iterator[Record]:
+def measure(case: str, seed: int, done: Callable[[str], bool], *, quick: bool) -> Iterator[Record]:
     """Yield the records of both plans, of the floor and, for the first seed, of the peers, if not `done`."""
     if done("thorough") and done("default"):
         return
-    model, X, k, quality, view = problem(case, seed)
+    model, X, k, quality, view = problem(case, seed, quick=quick)
     key = {"case": case, "seed": seed, "rows": len(X), "k": k, **measured_here()}
     for name in PLANS:
         if done(name):
             continue
         plan = replace(l2x.learning.recipes_of(view or l2x.Columns).ours.plan, progress=False)
         plan = plan if name == "default" else l2x.TrainingPlan.thorough(view, progress=False)
+        plan = plan.with_steps(value=QUICK_STEPS, selector=QUICK_STEPS) if quick else plan
         options = {"training": plan, "features": view, "seed": seed}
         explainer, spent = timed(lambda options=options: l2x.Explainer(model, k, **options).fit(X))
         yield {**key, "timed": name, **spent, **quality(explainer, TEST), "queries": explainer.queries_}
@@ -241,12 +247,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--write", action="store_true", help=f"add to {PATH.parent.name}/{PATH.name}, and resume it"
     )
+    parser.add_argument("--quick", action="store_true", help="few rows and steps, to see that a case runs")
     given = parser.parse_args(arguments)
+    if given.quick and given.write:
+        parser.error("--quick measures nothing to write: leave out --quick or --write.")
     torch.set_num_threads(1)
     torch.randn(9, 9) @ torch.randn(9, 9)
     records = Records((r for r in Records.load(PATH) if "case" in r), PATH) if given.write else Records()
     for seed, case in product(range(given.seeds), given.cases):
-        for record in measure(case, seed, lambda name, at=(case, seed): _measured(records, *at, name)):
+        done = partial(_measured, records, case, seed)
+        for record in measure(case, seed, done, quick=given.quick):
             shown = {name: value for name, value in record.items() if name not in ("machine", "threads")}
             print(shown, flush=True)
             records.add([record])
