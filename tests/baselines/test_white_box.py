@@ -14,11 +14,20 @@ from torch import nn
 from toy_models import people
 
 import l2x
-from l2x.baselines import LRP, DeepLift, KernelShap, Lime, Saliency, Taylor, TreeShap
+from l2x.baselines import (
+    LRP,
+    DeepLift,
+    IntegratedGradients,
+    KernelShap,
+    Lime,
+    Saliency,
+    Taylor,
+    TreeShap,
+)
 from l2x.features import Columns
 
-METHODS = [Saliency, Taylor, DeepLift, LRP]
-SIGNED = [Taylor, DeepLift, LRP]
+METHODS = [Saliency, Taylor, DeepLift, IntegratedGradients, LRP]
+SIGNED = [Taylor, DeepLift, IntegratedGradients, LRP]
 
 
 def network(*, bias: bool = True, d: int = 5, seed: int = 0) -> nn.Sequential:
@@ -66,12 +75,13 @@ def test_saliency_is_the_gradient_of_the_predicted_class() -> None:
     assert Saliency(net).explain(X, k=2).scores == pytest.approx(x.grad.abs().numpy(), abs=1e-6)
 
 
-def test_deeplift_sums_to_the_difference_from_the_reference() -> None:
+@pytest.mark.parametrize(("method", "precision"), [(DeepLift, 1e-4), (IntegratedGradients, 2e-2)])
+def test_attributions_sum_to_the_difference_from_the_reference(method: Any, precision: float) -> None:
     net, X, reference = network(), rows(), rows(1, seed=9)[0]
-    scores = DeepLift(net, magnitude=False, reference=reference).explain(X, k=2).scores
+    scores = method(net, magnitude=False, reference=reference).explain(X, k=2).scores
     own, classes = outputs(net, X), outputs(net, X).argmax(axis=1)
     difference = own.max(axis=1) - outputs(net, reference[None])[0, classes]
-    assert scores.sum(axis=1) == pytest.approx(difference, abs=1e-4)
+    assert scores.sum(axis=1) == pytest.approx(difference, abs=precision)
 
 
 class Hidden(nn.Module):

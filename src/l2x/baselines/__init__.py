@@ -7,11 +7,12 @@ captum, shap, shapiq and lime come with the extra `baselines` and are imported w
 
 from l2x.baselines._adversaries import MarginalLeak, PositionLeak, PredictionLeak
 from l2x.baselines._controls import GlobalTopK, GreedySearch, Oracle, RandomK, oracle
+from l2x.baselines._learned import Invase, RealX
 from l2x.baselines._method import Method
 from l2x.baselines._parzen import Parzen
 from l2x.baselines._perturbation import KernelShap, Lime
 from l2x.baselines._shapiq import ShapIQ
-from l2x.baselines._white_box import LRP, DeepLift, Saliency, Taylor, TreeShap
+from l2x.baselines._white_box import LRP, DeepLift, IntegratedGradients, Saliency, Taylor, TreeShap
 
 __all__ = [
     "LRP",
@@ -19,6 +20,8 @@ __all__ = [
     "DeepLift",
     "GlobalTopK",
     "GreedySearch",
+    "IntegratedGradients",
+    "Invase",
     "KernelShap",
     "Lime",
     "MarginalLeak",
@@ -28,6 +31,7 @@ __all__ = [
     "PositionLeak",
     "PredictionLeak",
     "RandomK",
+    "RealX",
     "Saliency",
     "ShapIQ",
     "Taylor",
@@ -41,11 +45,14 @@ METHODS: dict[str, type[Method]] = {
     "kernel_shap": KernelShap,
     "shapiq": ShapIQ,
     "deeplift": DeepLift,
+    "integrated_gradients": IntegratedGradients,
     "saliency": Saliency,
     "parzen": Parzen,
     "lrp": LRP,
     "taylor": Taylor,
     "tree_shap": TreeShap,
+    "invase": Invase,
+    "realx": RealX,
     "random": RandomK,
     "global": GlobalTopK,
     "search": GreedySearch,

@@ -178,7 +178,9 @@ def compare(
     black_box, k = as_black_box(model), checked_k(view, k)
     predictions = query(black_box, view, test)
     boot, classes = Bootstrap(len(predictions), seed=seed), black_box.task != "regression"
-    options = {"model": model, "features": view, "background": train, "training": training, "seed": seed}
+    options = {
+        "model": model, "k": k, "features": view, "background": train, "training": training, "seed": seed,
+    }  # fmt: skip
 
     def measure(guesses: Array) -> Estimate:
         return agreement(guesses, predictions, boot, classes=classes)

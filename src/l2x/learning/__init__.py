@@ -86,7 +86,7 @@ from l2x.learning._surrogate import (
     fit_probe,
     fit_surrogate,
 )
-from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, pick_device
+from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, optimise, pick_device
 from l2x.learning._validity import Examiner, Expectation, Status, Tally, Validity, examined
 from l2x.learning.networks._columns import ColumnSelector, perceptron
 from l2x.learning.networks._patches import channels_last
@@ -199,6 +199,7 @@ __all__ = [
     "networks_of",
     "objectives",
     "only_selectable",
+    "optimise",
     "path_sizes_of",
     "perceptron",
     "pick_device",
