@@ -1,4 +1,4 @@
-"""Retired words stay away: one thing has one word, and sentences are plain English (see docs/glossary.md)."""
+"""Retired words stay away: one thing has one word, and sentences are plain English (see docs/reference/glossary.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RETIRED = {
 }
 # A study is about people, who are told and asked.
 PEOPLE = {"'told': prediction-aware, or a verb for people", "'asked about': queried for"}
-STUDY = ("src/l2x/apps/study/", "src/l2x/apps/cli/_study", "docs/study.md")
+STUDY = ("src/l2x/apps/study/", "src/l2x/apps/cli/_study", "docs/how-to/study.md")
 
 
 def texts() -> list[Path]:

@@ -1,6 +1,6 @@
-"""Three tutorials as notebooks, stored with their outputs, which the site shows, too.
+"""Three pages as notebooks, stored with their outputs, which the site shows, too.
 
-`make notebooks` makes and runs them. The site is built from the stored outputs, so each of these tutorials is
+`make notebooks` makes and runs them. The site is built from the stored outputs, so each of these pages is
 run once: by `make notebooks`, or by the test that compares the stored outputs with those of a new run.
 """
 
@@ -20,7 +20,11 @@ from website import DOCS, ROOT
 from website.pages import BLOCK, figure_output, html_output, text_output, write_outputs
 
 NOTEBOOKS = ROOT / "notebooks"
-NAMES = ("census", "digits", "regression")
+PAGES = {
+    "census": "tutorials/census.md",
+    "digits": "tutorials/digits.md",
+    "regression": "how-to/regression.md",
+}
 # Without PNG, which would double the files.
 STORED = ("image/svg+xml", "text/html", "text/plain")
 
@@ -28,14 +32,14 @@ STORED = ("image/svg+xml", "text/html", "text/plain")
 def refresh() -> None:
     """Make, run and store all notebooks."""
     NOTEBOOKS.mkdir(exist_ok=True)
-    for name in NAMES:
+    for name, page in PAGES.items():
         print(f"running {name}.ipynb", flush=True)
-        nbformat.write(run(from_page(DOCS / "tutorials" / f"{name}.md")), NOTEBOOKS / f"{name}.ipynb")
+        nbformat.write(run(from_page(DOCS / page)), NOTEBOOKS / f"{name}.ipynb")
 
 
 def notebook_of(page: Path) -> Any | None:
     """Return the stored notebook of a page, or None if the page has none."""
-    if page.parent.name != "tutorials" or page.stem not in NAMES:
+    if PAGES.get(page.stem) != f"{page.parent.name}/{page.name}":
         return None
     return nbformat.read(NOTEBOOKS / f"{page.stem}.ipynb", as_version=4)
 
@@ -46,16 +50,17 @@ def from_page(page: Path) -> Any:
     cells = []
     for i, piece in enumerate(pieces):
         if source := piece.strip():
-            cell = new_code_cell(source) if i % 2 else new_markdown_cell(with_links(source))
+            cell = new_code_cell(source) if i % 2 else new_markdown_cell(with_links(source, page.parent.name))
             cell["id"] = f"{page.stem}-{i}"  # the same page gives the same notebook
             cells.append(cell)
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return new_notebook(cells=cells, metadata={"kernelspec": kernel})
 
 
-def with_links(text: str) -> str:
-    """Return the text with its links to other pages as seen from the folder of the notebooks."""
-    return text.replace("](../", "](../docs/")
+def with_links(text: str, folder: str) -> str:
+    """Return the text of a page in `folder` with its links to other pages as seen from the notebooks."""
+    text = re.sub(r"\]\((?!\.\./|https?:|#)", f"](../docs/{folder}/", text)
+    return text.replace("](../", "](../docs/").replace("](../docs/docs/", "](../docs/")
 
 
 def run(notebook: Any) -> Any:

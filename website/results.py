@@ -11,6 +11,7 @@ from typing import Any
 
 from l2x.display import save_figure
 from website import ROOT
+from website.pictures import both_modes
 
 RECORDS = ROOT / "results"
 # Records of benchmarks, which have no report: their title, and the command that measures them.
@@ -27,7 +28,7 @@ MODULES = {"imdb-words": "imdb", "imdb-sentences": "imdb"}
 
 def write(pages: Path) -> None:
     """Write the pages, their figures and their table of contents."""
-    folder = pages / "results"
+    folder = pages / "benchmarks"
     folder.mkdir(exist_ok=True)
     entries = []
     for name in names():
@@ -77,6 +78,7 @@ def section_text(section: Any, name: str, number: int, folder: Path) -> str:
         parts.append(markdown_table(*section.table))
     for i, figure in enumerate(section.figures):
         file = save_figure(figure, folder / "figures" / f"{name}-{number}-{i}.svg")
+        file.write_text(both_modes(file.read_text()))
         parts.append(f"![{figure.get_suptitle() or section.heading}](figures/{file.name}){{ .figure }}")
     if section.caption:
         parts.append(f"*{section.caption}*".replace("\n", " "))

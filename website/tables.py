@@ -1,42 +1,51 @@
-"""The generated parts of README and docs/, each between two comments of its page.
+"""The generated tables of docs/, each between two comments of its page; website/readme.py has the README's.
 
-`make table` refreshes the tables, which are made from the records; a test compares them. `make readme` also
-refreshes the output of the README's code, and its pictures.
+`make table` refreshes them from the records; a test compares them.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from l2x_experiments import ablation, adult, leakage
+import numpy as np
+
+from l2x_experiments import ablation, adult, audit, leakage, robustness
 from l2x_experiments.methods import LABELS
 from l2x_experiments.records import NOTHING, Records
 from l2x_experiments.report import Cell, Table, mean_sd, name_of
-from website import DOCS, ROOT
-from website.pages import blocks, run_block, run_page, working_folder
+from website import DOCS, ROOT, figures
 from website.results import RECORDS, markdown_table
 
-README = ROOT / "README.md"
-PICTURES = DOCS / "pictures"
-SHOWN = ("l2x", "l2x-told", "paper", "taylor", "lime", "kernel_shap", "random")
-CENSUS_K = 3
 PUBLISHED, RELEASED = "paper-letter", "paper"
 REPORT_K = 3
+OTHER_SETS = {
+    "syn4": "Syn4, k = 4",
+    "syn4-k5": "Syn4, k = 5",
+    "syn5": "Syn5, k = 4",
+    "syn5-k5": "Syn5, k = 5",
+    "syn6": "Syn6",
+    "mnist-38": "MNIST, 3 against 8",
+}
+# Titles, files and records of the experiments from which break-even points are computed.
+BREAK_EVEN: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("Adult, 12 columns", "adult", {}),
+    ("MNIST, 3 against 8, 49 patches", "mnist", {"digits": [3, 8]}),
+    ("IMDB, sentences", "imdb-sentences", {}),
+    ("IMDB, words", "imdb-words", {}),
+)
 
 
 def refresh() -> None:
-    """Write the tables of README and docs/; takes a second."""
-    README.write_text(between(README.read_text(), "results: make table", "results", results_table().strip()))
+    """Write the tables of docs/; takes a second."""
     for page, tables in PAGES.items():
         text = (DOCS / page).read_text()
         for name, table in tables.items():
             text = between(text, f"{name}: make table", name, f"\n{table()}\n")
         (DOCS / page).write_text(text)
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")):
+        page.write_text(figures.refreshed(page.read_text()))
 
 
 def between(text: str, first: str, last: str, new: str) -> str:
@@ -110,72 +119,118 @@ def verdicts_table() -> str:
     return Table.of(reports.groups(method=leakage.LABELS), cells).markdown().rstrip()
 
 
-def adult_tables() -> str:
-    """Return accuracies with k columns of a census row, the verdicts of the reports, and times."""
+def other_verdicts_table() -> str:
+    """Return how often the report flags each method on other data, with the mean share in brackets."""
+    reports = records("leakage").select(kind="card")
+
+    def flagged(*methods: str) -> Cell:
+        def cell(group: Records) -> str:
+            chosen = Records(record for record in group if record["method"] in methods)
+            text = f"{len(chosen.select(finding='encodes'))} of {len(chosen)}"
+            one = f" ({chosen.mean('parts', 'encoding', 'share', 'value'):.3f})" if len(methods) == 1 else ""
+            return text + one
+
+        return cell
+
+    cells: dict[str, Cell] = {"data": lambda group: OTHER_SETS[group[0]["set"]]}
+    cells |= {LABELS[method]: flagged(method) for method in ("l2x", "l2x-told", RELEASED)}
+    cells["adversaries flagged"] = flagged(*leakage.ADVERSARIES)
+    return Table.of(reports.groups(set=OTHER_SETS), cells).markdown().rstrip()
+
+
+def self_check_table() -> str:
+    """Return how often the self-check warns, compared with the truth."""
+    return robustness.rates(records("robustness")).markdown().rstrip()
+
+
+def census_table() -> str:
+    """Return, for k columns of a census row, what each method reaches and costs."""
     measured = records("adult")
-    posthoc, evaluator = (adult.table(measured, key).markdown() for key in adult.MEASURES)
-    share = mean_sd("card", "parts", "encoding", "share", "value")
+    times = {row[0]: row[1:] for row in adult.times(measured).rows}
+
+    def time(column: int) -> Cell:
+        return lambda group: times[LABELS[group[0]["method"]]][column]
+
+    posthoc, evaluator = (mean_sd(name, REPORT_K - 1) for name in ("posthoc_accuracy", "judge_accuracy"))
     cells: dict[str, Cell] = {
         "method": name_of("method", LABELS),
-        "leakage, share of the information": share,
-        "verdict": adult.findings,
+        "post-hoc accuracy": posthoc,
+        "evaluator": evaluator,
+        "leakage: verdict": adult.findings,
+        "training, s": time(0),
+        "explaining, ms per row": time(1),
     }
-    parts = {
-        "Post-hoc accuracy, with the other columns at their mean or most frequent category": posthoc,
-        "Accuracy of an independent evaluator": evaluator,
-        f"Leakage with k = {REPORT_K}": Table.of(adult.with_entry(measured, "card"), cells).markdown(),
-        "Time": adult.times(measured).markdown(),
+    table = Table.of(adult.with_entry(measured, "card"), cells).markdown()
+    seeds = len(measured.select(method="l2x"))
+    return f"{table}\n{conditions(measured)} {seeds} seeds for methods that learn."
+
+
+def conditions(measured: Records) -> str:
+    """Return under which conditions the census rows were measured."""
+    first = measured[0]
+    names = {"mean", "median"} & set(first["card"]["parts"]["fidelity"])
+    masking = "median" if "median" in names else "mean"
+    machines = sorted({machine.partition(",")[0] for machine in measured.distinct("machine")})
+    busy = [LABELS[name] for name in LABELS if measured.select(method=name).values("conditions")]
+    remark = f" Another process was running while {' and '.join(busy)} were timed." if busy else ""
+    return (
+        f"{first['rows']} test rows, k = {REPORT_K}; unselected columns at their {masking} or most frequent "
+        f"category; measured on {' and '.join(machines)}, one thread.{remark}"
+    )
+
+
+def break_even_table() -> str:
+    """Return after how many rows training has paid off, compared with methods that query for each row."""
+    rows = []
+    for title, name, chosen in BREAK_EVEN:
+        measured = records(name).select(**chosen)
+        ours = measured.select(method="l2x")
+        for method in ("tree_shap", "kernel_shap", "lime"):
+            if others := measured.select(method=method):
+                saved = seconds_per_row(others) - seconds_per_row(ours)
+                cell = f"{ours.mean('fit_seconds') / saved:,.0f}" if saved > 0 else "never"
+                rows.append([title, LABELS[method], cell])
+    return Table(["data", "compared with", "rows"], rows).markdown().rstrip()
+
+
+def seconds_per_row(group: Records) -> float:
+    """Return the mean time to explain a row, on all rows where that was measured."""
+    each = [r["all_seconds"] / r["all_rows"] for r in group if "all_seconds" in r]
+    return float(np.mean(each or [r["explain_seconds"] / r["rows"] for r in group]))
+
+
+def costs_table() -> str:
+    """Return what the default plan costs: rows, training time, and the machine."""
+    default = Records(r for r in records("fit").select(timed="default") if "tested" not in r)
+    cells: dict[str, Cell] = {
+        "data": lambda group: group[0]["case"],
+        "training rows": lambda group: f"{group[0]['rows']:,}",
+        "k": lambda group: str(group[0]["k"]),
+        "seeds": lambda group: str(len(group)),
+        "fit, s": lambda group: f"{group.mean('wall_seconds'):,.0f}",
     }
-    return "\n".join(f"{title}:\n\n{table}" for title, table in parts.items()).rstrip()
+    table = Table.of(default.groups(case=default.distinct("case")), cells).markdown()
+    return f"{table}\nMeasured on {' and '.join(default.distinct('machine'))}, one thread."
 
 
-def refresh_readme() -> None:
-    """Write the tables, run the README's code for its output, and draw its pictures."""
-    refresh()
-    text = README.read_text()
-    names: dict[str, Any] = {}
-    with working_folder():
-        printed = run_block(blocks(text)[0], names, "README.md")[0]
-    README.write_text(between(text, "output", "output", f"```\n{printed.rstrip()}\n```"))
-    draw(names["explanation"])
-
-
-def draw(explanation: Any) -> None:
-    """Draw three kinds of input: the README's own table, and the first figures of two tutorials."""
-    explanation[0].plot(PICTURES / "readme-table.svg")
-    with tempfile.TemporaryDirectory() as folder:
-        for kind, tutorial in (("text", "reviews"), ("image", "digits")):
-            run_page(Path(shutil.copy(DOCS / "tutorials" / f"{tutorial}.md", folder)))
-            shutil.copy(Path(folder) / "pictures" / f"{tutorial}-1.svg", PICTURES / f"readme-{kind}.svg")
-
-
-def results_table() -> str:
-    """Return one line for each method, one column for each experiment; means over seeds."""
-    columns = {
-        "switch, exact": (
-            records("synthetic").select(set="switch", variant="code", model="network"),
-            share("exact"),
-        ),
-        f"{CENSUS_K} columns of a census row": (records("adult"), accuracies(CENSUS_K - 1)),
-        "10 words of a review": (records("imdb-words"), accuracies()),
-        "4 patches of a 3 or 8": (records("mnist").select(digits=[3, 8]), accuracies()),
+def explaining_table() -> str:
+    """Return the time per row of the forward pass and of `explain(X, polish=False)`."""
+    measured = Records(r for r in records("explain") if "explain_rows_per_second" in r)
+    cells: dict[str, Cell] = {
+        "input": lambda group: group[0]["inputs"],
+        "forward pass alone, µs per row": lambda group: f"{1e6 / group[0]['forward_rows_per_second']:.1f}",
+        "`explain`, µs per row": lambda group: f"{1e6 / group[0]['explain_rows_per_second']:.1f}",
+        "a single row, µs": lambda group: f"{group[0]['explain_one_row_microseconds']:,.0f}",
     }
-    rows = [
-        [LABELS[method], *(cell(measured.select(method=method)) for measured, cell in columns.values())]
-        for method in SHOWN
-    ]
-    return Table(["method", *columns], rows).markdown()
+    table = Table.of(measured.groups(inputs=measured.distinct("inputs")), cells).markdown()
+    first = measured[0]
+    return f"{table}\n{first['rows']:,} rows at once; {first['machine']}, {first['threads']} thread."
 
 
-def share(*path: str | int) -> Callable[[Records], str]:
-    """Return a cell that shows the mean of an entry."""
-    return lambda group: f"{group.mean(*path):.3f}" if group.values(*path) else NOTHING
-
-
-def accuracies(*index: int) -> Callable[[Records], str]:
-    """Return a cell that shows post-hoc accuracy and, in brackets, the evaluator's accuracy."""
-    posthoc, evaluator = share("posthoc_accuracy", *index), share("judge_accuracy", *index)
-    return lambda group: f"{posthoc(group)} ({evaluator(group)})" if group else NOTHING
+def audit_tables() -> str:
+    """Return what the sequential selector reaches, compared with the default."""
+    found = audit.report(records("audit")).tables
+    return "\n".join(f"**{heading}**\n\n{table.markdown()}" for heading, table in found).rstrip()
 
 
 def capacity_table() -> str:
@@ -198,8 +253,11 @@ def _rounded(value: float) -> str:
 
 
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
-    "serve.md": {"capacity": capacity_table},
-    "reproduce.md": {"ablation": ablation_tables, "printed": printed_table},
-    "report.md": {"verdicts": verdicts_table},
-    "tables.md": {"adult": adult_tables},
+    "how-to/serve.md": {"capacity": capacity_table},
+    "how-to/check.md": {"self-check": self_check_table},
+    "how-to/audit.md": {"audit": audit_tables},
+    "benchmarks/reproduce.md": {"ablation": ablation_tables, "printed": printed_table},
+    "concepts/trust.md": {"verdicts": verdicts_table, "other data": other_verdicts_table},
+    "concepts/which-method.md": {"census": census_table},
+    "concepts/costs.md": {"fit": costs_table, "explain": explaining_table, "break-even": break_even_table},
 }

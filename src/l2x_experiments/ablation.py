@@ -4,7 +4,7 @@
               MNIST 3 versus 8, explaining a network: post-hoc accuracy
     recipe    the published settings with one or several of the released ones
 
-Training steps are those of the recipes; see docs/reproduce.md.
+Training steps are those of the recipes; see docs/benchmarks/reproduce.md.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def report(records: Records) -> Report:
         [
             "For three columns: does the model predict the same class if the other columns are masked in "
             "different ways, does the evaluator, and does the choice of columns leak the prediction "
-            "(docs/report.md)?"
+            "(docs/concepts/trust.md)?"
         ],
         table=reports(records),
         caption=f"k = {first['card']['k']}. The report of Kernel SHAP has few rows, half of which trained "

@@ -5,7 +5,7 @@ rates     on switch, over ten seeds: how often the verdict flags a method, that 
 truths    rates against the truth on INVASE's six sets
 
 To add a set, add an entry to SETS. Nothing here was tuned on these seeds: the verdict's limit comes from
-other draws (docs/report.md).
+other draws (docs/concepts/trust.md).
 """
 
 from __future__ import annotations

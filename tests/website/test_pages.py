@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PAGES = sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md"))
 ADVERSARIES = ("position", "prediction", "marginal")
 pages = pytest.importorskip("website.pages")
 
@@ -50,8 +51,8 @@ def test_every_page_with_python_runs_or_is_known_not_to() -> None:
     docs = ROOT / "docs"
     run = {page for pattern in build.RUN for page in docs.glob(pattern)}
     left = {page.name: len(pages.blocks(page.read_text())) for page in docs.rglob("*.md") if page not in run}
-    # Spark needs Java, and its own tests run it; the other two have fragments for the reader's own data.
-    assert {name for name, blocks in left.items() if blocks} == {"scale.md", "tables.md", "report.md"}
+    # Spark needs Java, and its own tests run it; the other has fragments for the reader's own data.
+    assert {name for name, blocks in left.items() if blocks} == {"scale.md", "tables.md"}
 
 
 def test_formulas_become_mathml() -> None:
@@ -97,6 +98,34 @@ def test_tables_of_pages_are_those_of_the_records() -> None:
             assert current in text, f"{page}, {name}: run make table"
 
 
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", *PAGES])
+def test_numbers_in_pages_are_those_of_the_records(page: str) -> None:
+    from website import figures
+
+    text = (ROOT / page).read_text()
+    assert figures.refreshed(text) == text, "run make table"
+
+
+def test_a_number_names_its_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from website import figures
+
+    records = [
+        {"method": m, "seed": s, "share": [0.25 * s, 1.0], "t": 3.0, "n": 2000} for m in "ab" for s in (1, 2)
+    ]
+    (tmp_path / "few.json").write_text(json.dumps(records))
+    monkeypatch.setattr(figures, "RECORDS", tmp_path)
+    assert figures.number("few method=a share.0") == "0.375"
+    assert figures.number("few method=a share.0 each .0%") == "25 % and 50 %"
+    assert figures.number("few share.0 max .2f") == "0.50"
+    assert figures.number("few t/n ms") == "1.5"
+    assert figures.number("few seed=2 count") == "2"
+    assert figures.refreshed("<!-- = few seed=2 count -->7<!-- / --> rows") == (
+        "<!-- = few seed=2 count -->2<!-- / --> rows"
+    )
+    with pytest.raises(ValueError, match="method=c"):
+        figures.number("few method=c share.0")
+
+
 def test_error_rates_on_how_it_works_match_the_records() -> None:
     from website.tables import records
 
@@ -105,7 +134,7 @@ def test_error_rates_on_how_it_works_match_the_records() -> None:
     measured = rates(records("leakage").select(kind="card"))
     flagged, seeds = (sum(rate) for rate in zip(*(measured[name] for name in ADVERSARIES), strict=True))
     rates_of_both = r"\D*".join(map(str, (flagged, seeds, *measured["l2x"])))  # "30 of 30 ... 0 of 10"
-    assert re.search(rf"\b{rates_of_both}\b", (ROOT / "docs" / "how-it-works.md").read_text())
+    assert re.search(rf"\b{rates_of_both}\b", (ROOT / "docs" / "concepts" / "how-it-works.md").read_text())
 
 
 def test_screenshots_are_small_and_committed() -> None:

@@ -48,8 +48,10 @@ def test_every_public_name_has_its_place() -> None:
     for package in reference.PACKAGES:
         page = reference.page(package)
         for name in reference.public_names(package):
-            home = reference.home(package, name)
-            assert f"::: {home}" in page or f"[`l2x.{name}`](l2x.md#{home})" in page, f"{package}.{name}"
+            home, other = reference.home(package, name), reference.described_in(package, name)
+            link = f"[`{other}.{name}`]({reference.file_of(other)}#{home})"
+            assert f"::: {home}" in page or link in page, f"{package}.{name}"
+            assert f"::: {home}" in reference.page(other), f"{package}.{name}"
 
 
 def test_every_exported_name_is_described() -> None:

@@ -17,10 +17,13 @@ pytestmark = pytest.mark.slow
 FETCHES = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 
 
-PARTS = """start tutorials/census tutorials/reviews tutorials/hugging-face tutorials/digits
-tutorials/regression tutorials/http tutorials/service how-to/choose-k how-to/compare how-to/report
-how-to/extend how-it-works notebook reproduce results/synthetic results/mnist gallery reference/l2x
-reference/evaluation why-not changelog"""
+PARTS = """gallery tutorials/start tutorials/census tutorials/reviews tutorials/digits tutorials/photos
+tutorials/service how-to/choose-k how-to/check how-to/compare how-to/extend how-to/hugging-face how-
+to/regression how-to/remote-models concepts/how-it-works concepts/meaning concepts/trust
+concepts/which-method concepts/costs concepts/limits benchmarks/reproduce benchmarks/synthetic
+benchmarks/mnist reference/l2x reference/features reference/evaluation reference/command-line
+reference/http reference/files reference/metrics reference/glossary project/changelog
+project/contributing project/citation notebook"""
 
 
 class Page(HTMLParser):
@@ -116,7 +119,7 @@ def test_tutorials_show_what_they_did(site: Path) -> None:
 
 
 def test_formulas_are_mathml(site: Path) -> None:
-    page = (site / "how-it-works.html").read_text()
+    page = (site / "concepts" / "how-it-works.html").read_text()
     assert page.count("<math") > 20
     assert "\\mathcal" not in page
     assert "$" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
@@ -129,10 +132,10 @@ def test_the_gallery_is_a_wall_of_links(site: Path) -> None:
 
 # Page, colours and width of docs/screenshots.
 SHOTS = (
-    ("start", "light", 1280),
+    ("tutorials/start", "light", 1280),
     ("tutorials/census", "dark", 1280),
     ("tutorials/digits", "light", 390),
-    ("how-it-works", "light", 1280),
+    ("concepts/how-it-works", "light", 1280),
     ("gallery", "dark", 1280),
     ("reference/l2x", "dark", 390),
 )

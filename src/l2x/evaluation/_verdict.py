@@ -13,7 +13,7 @@ Finding = Literal["leaks", "none", "inconclusive", "untested"]
 Fidelity = Literal["faithful", "chance", "undecided"]
 
 # The largest share of I(X; Y) that the choice of features may carry alone. Chosen on development draws
-# (docs/report.md): our recipe was at 0.004, the weakest adversary at 0.096.
+# (docs/concepts/trust.md): our recipe was at 0.004, the weakest adversary at 0.096.
 TOLERANCE = 0.03
 # If the evaluator misses more than this share even with all features, or if there are fewer rows, the
 # test is too weak to find no leakage.

@@ -1,6 +1,6 @@
 """The schema is right: its examples work, and requests generated from it never break the service.
 
-L2X_FUZZ=2000 sends as many requests as docs/serve.md describes.
+L2X_FUZZ=2000 sends as many requests as docs/how-to/serve.md describes.
 """
 
 from __future__ import annotations

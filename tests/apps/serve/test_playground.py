@@ -1,6 +1,6 @@
 """The page: forms, results and copied requests, and all of them in a real browser.
 
-The browser tests write screenshots to the folder that L2X_SCREENSHOTS names. Those of docs/serve.md were made
+The browser tests write screenshots to the folder that L2X_SCREENSHOTS names. Those of docs/how-to/serve.md were made
 while `make playground` ran, with L2X_PLAYGROUND=http://127.0.0.1:8000.
 """
 
@@ -307,20 +307,20 @@ def test_the_playground_of_the_demo(browser: Any, window: str) -> None:
                 changed(page, lambda text=text: page.locator("#text").fill(text))
             if name == "digits":
                 changed(page, lambda: page.get_by_role("button", name="Clear").click())
-                changed(page, lambda: ring(page))
+                changed(page, lambda: eight(page))
                 page.evaluate("scrollTo(0, 0)")
             until(page, lambda selected=selected: page.locator(f"#result {selected}").count() > 0)
             shot(page, f"playground-{name}-{window}", full_page=False)
 
 
-def ring(page: Any) -> None:
-    """Draw a zero."""
+def eight(page: Any) -> None:
+    """Draw an eight in one line."""
     page.locator("#canvas").evaluate("canvas => canvas.scrollIntoView({block: 'end'})")
     box = page.locator("#canvas").bounding_box()
-    angles = np.linspace(0, 2 * np.pi, 25)
+    angles = np.linspace(0, 2 * np.pi, 49)
     points = zip(
-        box["x"] + (0.5 + 0.25 * np.sin(angles)) * box["width"],
-        box["y"] + (0.5 + 0.38 * np.cos(angles)) * box["height"],
+        box["x"] + (0.5 + 0.2 * np.sin(2 * angles)) * box["width"],
+        box["y"] + (0.5 + 0.36 * np.cos(angles)) * box["height"],
         strict=True,
     )
     page.mouse.move(*next(points))

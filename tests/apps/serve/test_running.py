@@ -1,6 +1,6 @@
 """The service as a process: killed workers, SIGTERM, ports that are taken.
 
-L2X_KILLS=20 kills as often as `docs/serve.md` describes.
+L2X_KILLS=20 kills as often as `docs/how-to/serve.md` describes.
 """
 
 from __future__ import annotations

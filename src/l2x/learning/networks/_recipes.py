@@ -74,7 +74,7 @@ class Recipes:
         Returns `Networks` for a fitted view and a number of outputs.
     ours : Recipe
     released : Recipe
-        L2X as released, which reaches the published figures; docs/reproduce.md gives the reason for each
+        L2X as released, which reaches the published figures; docs/benchmarks/reproduce.md explains each
         deviation from the text.
     published : Recipe
         L2X as published.
