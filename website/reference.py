@@ -28,7 +28,7 @@ PUBLIC = {
                      "ImageFiles", "View"],
     "l2x.learning.objectives": ["Objective", "Surrogate", "Model", "Both", "Joint"],
     "l2x.learning.samplers": ["Sampler", "PlackettLuce", "ConcreteMax", "RelaxedTopK", "Reinforce",
-                              "SoftAttention", "ExactSum", "Evidence"],
+                              "SoftAttention", "ExactSum", "Evidence", "Shapley"],
     "l2x.errors": ["L2XError", "InputError", "BlackBoxError", "ArtifactError", "WriteError", "DataError",
                    "StudyError", "TrainingError", "MissingExtraError", "NotFittedError"],
 }  # fmt: skip

@@ -18,8 +18,13 @@ from l2x.model import BlackBox, query
 class Method(BaseEstimator):  # type: ignore[misc]
     """A method behind `explain(X, k)`; a subclass is a dataclass whose fields are its options.
 
-    Parameters
+    Attributes
     ----------
+    name : str
+        The name that is printed.
+    needs_training, additive, model_agnostic : bool
+        Columns of Table 1: whether `fit` has to see unlabelled inputs first, whether the method describes
+        the model near an input as a sum over features, and whether it only queries the model.
     model : object
         The model being explained, in any form that `l2x.as_black_box` takes.
     features : View, optional
@@ -32,14 +37,6 @@ class Method(BaseEstimator):  # type: ignore[misc]
         Seed of what the method draws.
     progress : bool
         Whether to show a progress bar.
-
-    Attributes
-    ----------
-    name : str
-        The name that is printed.
-    needs_training, additive, model_agnostic : bool
-        Columns of Table 1: whether `fit` has to see unlabelled inputs first, whether the method describes
-        the model near an input as a sum over features, and whether it only queries the model.
 
     Examples
     --------

@@ -132,6 +132,17 @@ class View(Registered, BaseEstimator, ABC):  # type: ignore[misc]
         What one feature is called in reports and on pages: "column", "word", "patch".
     rows_at_once : int
         How many inputs are encoded, explained or queried at a time; it bounds the memory.
+
+    Examples
+    --------
+    Every view turns inputs into tensors for the networks, and masks into masked inputs for the model:
+
+    >>> from l2x.features import Columns
+    >>> view = Columns(["age", "income"]).fit(np.array([[20.0, 1.0], [30.0, 2.0], [70.0, 9.0]]))
+    >>> view.d, view.unit, tuple(view.encode(np.array([[20.0, 1.0]])).shape)
+    (2, 'column', (1, 2))
+    >>> view.for_model(np.array([[20.0, 1.0]]), np.array([[True, False]]))  # income is masked by its median
+    array([[20.,  2.]])
     """
 
     names_: list[str]
