@@ -159,6 +159,30 @@ def test_diverged_weights_are_never_kept(choose: str) -> None:
     assert evaluated_as([np.nan, -1.0, np.nan], choose=choose).weight.item() == 1
 
 
+def test_training_that_diverges_late_stops_with_a_warning() -> None:
+    """Even if held-out rows have a value; the weights from before are used."""
+    network, run = nn.Linear(1, 1, bias=False), Run.begin(TrainingPlan(evaluations=8, progress=False), seed=0)
+    with pytest.warns(UserWarning, match=r"diverged \(working, step 5\).*learning_rate .* 0\.1;"):
+        optimise(
+            network,
+            lambda index, progress: network.weight.sum() * (math.nan if progress > 0.5 else 1),
+            lambda candidate: torch.zeros(1),
+            phase=Phase(8, 0.1, choose="last"),
+            n=3,
+            label="working",
+            run=run,
+        )
+    assert [math.isnan(entry["loss"]) for entry in run.history] == [False] * 4 + [True]
+    assert network.weight.isfinite().all()
+
+
+def test_few_rows_are_evaluated_more_often() -> None:
+    """At least every third epoch, or 20 times: 50 steps of 10 rows each."""
+    phase = Phase(500, 1e-3, batch_size=10, look_every=3)
+    assert [phase.steps_between(n, 20) for n in (10, 20, 81, 90, 1000)] == [3, 6, 25, 25, 25]
+    assert replace(phase, look_every=None).steps_between(10, 20) == 25
+
+
 def test_a_learning_rate_at_which_training_diverges_is_an_error() -> None:
     X = np.random.default_rng(0).normal(size=(100, 4))
     phase = Phase(5, 1e30, schedule="constant")
@@ -259,6 +283,7 @@ VALID_PHASE = {
     "choose": st.sampled_from(["best", "latest", "last"]),
     "l2": st.floats(0, 10),
     "epochs": st.none() | st.integers(1, 10**6),
+    "look_every": st.none() | st.integers(1, 10**6),
     "ahead": st.integers(1, 9),
 }
 PHASES = st.builds(Phase, **VALID_PHASE)
@@ -310,6 +335,7 @@ INVALID_PHASE = {
     "choose": NOT_NAMES,
     "l2": NOT_NUMBERS,
     "epochs": NOT_WHOLE.filter(lambda value: value is not None),
+    "look_every": NOT_WHOLE.filter(lambda value: value is not None),
     "ahead": NOT_WHOLE,
 }
 INVALID_PLAN = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ History = list[dict[str, Any]]
 # Differences of the held-out loss below this are no reason to prefer older weights. With few held-out rows
 # the standard error is large and would accept anything; then this is the limit.
 NOTICEABLE = 1e-3
+# The value of held-out rows for weights that are not numbers.
+UNKNOWN = torch.tensor([math.nan])
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ class Phase:
         that a module lists as `without_l2`.
     epochs : int or None
         Passes over the rows, at most: few rows need fewer updates. None for no limit.
+    look_every : int or None
+        Evaluate at least once in this many epochs, so that training on few rows stops as soon as it overfits.
+        None for `TrainingPlan.evaluations` alone.
     ahead : int
         The number of updates whose subsets `PlackettLuce` draws and evaluates together: a model predicts one
         large batch faster than several small ones. The subsets are then up to ahead - 1 updates old.
@@ -81,6 +87,7 @@ class Phase:
     choose: Literal["best", "latest", "last"] = "best"
     l2: float = 0.0
     epochs: int | None = None
+    look_every: int | None = None
     ahead: int = 1
 
     def rows_per_step(self, n: int) -> int:
@@ -89,8 +96,15 @@ class Phase:
 
     def steps_for(self, n: int) -> int:
         """Return the number of updates, if there are n training rows."""
-        per_epoch = math.ceil(n / self.rows_per_step(n))
-        return self.steps if self.epochs is None else min(self.steps, self.epochs * per_epoch)
+        return self.steps if self.epochs is None else min(self.steps, self.epochs * self._per_epoch(n))
+
+    def steps_between(self, n: int, evaluations: int) -> int:
+        """Return the number of updates between evaluations, if there are n training rows."""
+        every = max(1, self.steps_for(n) // evaluations)
+        return every if self.look_every is None else min(every, self.look_every * self._per_epoch(n))
+
+    def _per_epoch(self, n: int) -> int:
+        return math.ceil(n / self.rows_per_step(n))
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "batches", "ahead"):
@@ -102,7 +116,8 @@ class Phase:
         _check(self, "patience", _is_whole_or_none, "a whole number of at least 1, or None")
         _check(self, "choose", _one_of("best", "latest", "last"), "'best', 'latest' or 'last'")
         _check(self, "l2", _is_within, "a number of at least 0")
-        _check(self, "epochs", _is_whole_or_none, "a whole number of at least 1, or None")
+        for name in ("epochs", "look_every"):
+            _check(self, name, _is_whole_or_none, "a whole number of at least 1, or None")
 
 
 def _check(settings: Any, name: str, is_valid: Callable[[Any], bool], expected: str) -> None:
@@ -307,11 +322,16 @@ def optimise(
     ):
         try:
             for step, loss, averaged in _updates(network, objective, phase, n, run, prepare):
-                value = best.consider(averaged, validate(averaged))
+                diverged = math.isnan(loss)  # the weights are lost, even if held-out rows have a value
+                value = best.consider(averaged, UNKNOWN if diverged else validate(averaged))
                 run.history.append({"phase": label, "step": step, "loss": loss, "validation_loss": -value})
                 advance(step, f"loss {-value:.4f} (best {-best.value:.4f})")
                 if best.stale == phase.patience and step < phase.steps:
                     advance(step, f"stopped early (best {-best.value:.4f})")
+                    break
+                if diverged and best.weights is not None:
+                    message = f"Training diverged ({label}, step {step}); the best weights before are used. "
+                    warnings.warn(message + _lower_rate(phase), stacklevel=2)
                     break
         except KeyboardInterrupt:
             finished = False
@@ -333,7 +353,7 @@ def _updates(
     """Update the weights; yield step, loss and averaged network when it is to be evaluated."""
     update, average = _optimizer(network, phase), WeightAverage(network, phase.averaging)
     rate = _schedule(phase)
-    every = max(1, phase.steps // run.plan.evaluations)
+    every = phase.steps_between(n, run.plan.evaluations)
     batches, coming = _minibatches(n, phase, run.generator), deque[Tensor]()
     for step in range(1, phase.steps + 1):
         if not coming:
@@ -406,11 +426,15 @@ class BestWeights:
 
 
 def _diverged(phase: Phase, label: str, loss: float) -> TrainingError:
-    rate = phase.learning_rate
     return TrainingError(
-        f"Training diverged ({label}): the validation loss is {loss} and was never finite. The learning_rate "
-        f"of this phase is {rate:g}; choose a lower one, such as {rate / 10:.2g}."
+        f"Training diverged ({label}): the validation loss is {loss} and was never finite. "
+        + _lower_rate(phase)
     )
+
+
+def _lower_rate(phase: Phase) -> str:
+    rate = phase.learning_rate
+    return f"The learning_rate of this phase is {rate:g}; choose a lower one, such as {rate / 10:.2g}."
 
 
 @contextmanager
