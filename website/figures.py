@@ -4,9 +4,9 @@
 over the records of results/adult.json whose method is l2x. `make table` writes it, and a test compares it.
 After the file come, in any order:
 
-key=value   only records with this value; a value may be JSON
+key=value   only records with this value, a word, a quoted text or JSON without spaces
 entry       a path with dots, or a quotient of two, a/b
-min, max    instead of the mean; `each` lists all values, `count` counts records
+min, max    instead of the mean; `each` lists all values by seed, `count` counts records
 format      as in Python (.3f, ,.0f, .0%), or ms and us for seconds
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -34,12 +35,16 @@ def refreshed(text: str) -> str:
 
 def number(query: str) -> str:
     """Return the number that a comment asks for."""
-    name, *words = query.split()
+    name, *words = shlex.split(query)
     keys = dict(word.split("=", 1) for word in words if "=" in word)
     others = [word for word in words if "=" not in word]
     style = next((word for word in others if FORMAT.fullmatch(word)), ".3f")
     entries = [word for word in others if word != style and word not in {*STATISTICS, "each", "count"}]
-    chosen = Records.load(RECORDS / f"{name}.json").select(**{key: parsed(keys[key]) for key in keys})
+    chosen = Records(
+        record
+        for record in sorted(Records.load(RECORDS / f"{name}.json"), key=lambda each: each.get("seed") or 0)
+        if all(record.get(key) in (word, parsed(word)) for key, word in keys.items())
+    )
     if "count" in others:
         return str(len(chosen))
     if len(entries) != 1 or not (values := values_of(chosen, entries[0])):

@@ -106,6 +106,21 @@ def test_numbers_in_pages_are_those_of_the_records(page: str) -> None:
     assert figures.refreshed(text) == text, "run make table"
 
 
+# Settings and a constant of nature; everything else with three decimals was measured.
+GIVEN = {"0.001", "0.693", "0.00001"}
+
+
+@pytest.mark.parametrize("page", [page for page in ["README.md", *PAGES] if page != "docs/notebook.md"])
+def test_measured_numbers_name_their_records(page: str) -> None:
+    """Outside of code, and of what `make table` writes, no measured number is typed by hand."""
+    text = (ROOT / page).read_text()
+    made = r"<!-- ([\w -]+): make table -->.*?<!-- /\1 -->|<!-- = [^>]+ -->[^<]*<!-- / -->"
+    shown_by_code = r"<!-- output -->.*?<!-- /output -->|```.*?```|`[^`\n]*`"
+    for pattern in (made, shown_by_code):
+        text = re.sub(pattern, "", text, flags=re.DOTALL)
+    assert not set(re.findall(r"(?<![\d.])[01]\.\d{3,}", text)) - GIVEN
+
+
 def test_a_number_names_its_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from website import figures
 
