@@ -19,10 +19,11 @@ from table import explain_tumours
 
 import l2x
 from l2x.baselines import RandomK
-from l2x.display import SafeHtml, Section, plot_images, plot_lines, write_report
+from l2x.display import SafeHtml, Section, plot_images, plot_lines, readings, write_report
 from l2x.evaluation import fit_evaluator, posthoc_accuracy
 
 DRAWS, SIZES = 10, range(1, 9)
+SHORT = 300  # characters of the review in the first figure, at least
 COLUMNS = ("features", "post-hoc accuracy", "by the evaluator", "random features", "by the evaluator")
 HOW = (
     "Post-hoc accuracy: the share of inputs for which the model makes the same prediction when all other "
@@ -72,7 +73,7 @@ def table_part(*, quick: bool) -> Part:
     plan = l2x.TrainingPlan.quick(progress=True) if quick else l2x.TrainingPlan()
     explainer, explanation, train = explain_tumours(plan)
     model, X, k = explainer.model, explanation.inputs, explanation.k
-    malignant = model.predict_proba(X)[:, 0]
+    malignant = model.predict_proba(X)[:, list(model.classes_).index("malignant")]
     unsure = int(np.abs(malignant - 0.5).argmin())
     by_size = {
         "selected": [posthoc_accuracy(model, X, explainer.explain(X, k=size)) for size in SIZES],
@@ -89,10 +90,10 @@ def table_part(*, quick: bool) -> Part:
     )
     about = (
         f"A LightGBM model reads {explanation.scores.shape[1]} measurements of a tumour. For each of "
-        f"{len(X)} tumours l2x names the {k} that decided the prediction. The second figure shows the row "
-        f"that the model is least sure of: P(malignant) = {malignant[unsure]:.2f}."
+        f"{len(X)} tumours l2x names the {k} that decided the prediction. The first figure shows the tumour "
+        "that the model is least sure of, the second one the effects in all tumours."
     )
-    figures = [explanation.plot(), explanation[unsure].plot()]
+    figures = [explanation[unsure].plot(), explanation.for_class("malignant").beeswarm()]
     band = f"One explainer, trained for k = {k}. The band shows the range of {DRAWS} random draws."
     sections = [
         Section("A table: malignant or not?", [about], figures=figures),
@@ -118,9 +119,11 @@ def images_part(*, quick: bool) -> Part:
         f"A small network distinguishes 3 from 8. l2x names {k} of {d} patches for each image; with all "
         "other patches black, the network should make the same prediction, which is shown above each image."
     )
-    named = [str(test.classes[i]) for i in predictions[examples]]
-    figure = plot_images(explanation[examples], labels=named, title=f"The {k} of {d} patches that decided")
-    sections = [Section("Images: a 3 or an 8?", [about], figures=[figure])]
+    shown = explanation[examples]
+    labels = [reading.predicted for reading in readings(shown)]
+    title = f"The {k} of {d} patches that decided"
+    figures = [shown[0].plot(), plot_images(shown, labels=labels, title=title)]
+    sections = [Section("Images: a 3 or an 8?", [about], figures=figures)]
     if (changed := np.flatnonzero(alone != predictions)).size:
         text = (
             f"For {changed.size:,} of {len(X):,} images the prediction changes. Above each image are "
@@ -144,8 +147,11 @@ def text_part(*, quick: bool) -> Part:
         "A logistic regression on TF-IDF classifies reviews as good or bad. l2x names the "
         f"{k} words that decided; from these words alone, the model should make the same prediction."
     )
+    lengths = [len(text) for text in explanation.inputs]
+    short = lengths.index(min(length for length in lengths if length >= SHORT))
     sections = [
-        Section("Texts: a good film or a bad one?", [about], html=SafeHtml(reviews.html)),
+        Section("Texts: a good film or a bad one?", [about], figures=[explanation[short].plot()]),
+        Section(html=SafeHtml(reviews.html)),
         Section(figures=[explanation.plot()]),
     ]
     evaluator = fit_evaluator(
@@ -164,13 +170,16 @@ def main() -> None:
     parser.add_argument("--report", type=Path, default=Path("out/demo-report.html"))
     options = parser.parse_args()
     torch.set_num_threads(1)  # on two busy cores, two threads were six times slower in a short run
-    console = Console()
-    parts = []
-    for part in PARTS:
+    console, started = Console(), time.perf_counter()
+    parts: list[Part] = []
+    for make in PARTS:
         try:
-            parts.append(part(quick=options.quick))
+            parts.append(make(quick=options.quick))
         except l2x.errors.DataError as error:  # without a network, the other parts are still shown
             console.print(f"[yellow]Left out[/]: {error}")
+        else:
+            console.print(f"[bold]{parts[-1].shown}[/], after {time.perf_counter() - started:.0f} s")
+            console.print(parts[-1].explanation[:2], "\n", markup=False, highlight=False, soft_wrap=True)
 
     summary = Table(*COLUMNS, title="held-out inputs")
     rows, facts = [], []

@@ -1,11 +1,12 @@
 """Images: which patches made a small network predict a 3 or an 8? On MNIST, or scikit-learn's digits."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import l2x
 from l2x.datasets import LabelledData, mnist, small_digits
@@ -27,14 +28,12 @@ def digit_images(*, small: bool = False) -> tuple[LabelledData, LabelledData]:
     return tuple(LabelledData(data.X[rows], data.y[rows], DIGITS) for rows in (slice(100, None), slice(100)))
 
 
-def train_network(data: LabelledData) -> Callable[[np.ndarray], np.ndarray]:
+def train_network(data: LabelledData) -> Pipeline:
     """Train a small network on pixels: images (n, h, w) -> probabilities (n, 2)."""
-
-    def pixels(images: np.ndarray) -> np.ndarray:
-        return images.reshape(len(images), -1) / data.X.max()
-
-    network = MLPClassifier(64, tol=1e-3, random_state=0).fit(pixels(data.X), data.y)
-    return lambda images: network.predict_proba(pixels(images))
+    white = data.X.max()
+    pixels = FunctionTransformer(lambda images: images.reshape(len(images), -1) / white)
+    network = MLPClassifier(64, tol=1e-3, random_state=0)
+    return make_pipeline(pixels, network).fit(data.X, np.take(data.classes, data.y))
 
 
 def explain_digits(train: LabelledData, test: LabelledData) -> tuple[l2x.Explainer, l2x.Explanation]:

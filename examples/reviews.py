@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import l2x
 from l2x.baselines import RandomK
-from l2x.display import verdict_table
 from l2x.evaluation import posthoc_accuracy
 
 K, ROWS, OTHERS = 10, 8000, 500
@@ -39,7 +39,7 @@ def explain_reviews(*, rows: int = ROWS, others: int = OTHERS, plan: l2x.Trainin
     model = make_pipeline(
         TfidfVectorizer(min_df=3, sublinear_tf=True), LogisticRegression(C=100, max_iter=300)
     )
-    model.fit(train, labelled.y[:rows])
+    model.fit(train, [labelled.classes[i] for i in labelled.y[:rows]])
     # Reasons for a known verdict are wanted: the explainer is prediction-aware, and "the" is no reason.
     view = l2x.Words(length=400, stop_words="english")
     explainer = l2x.Explainer(
@@ -51,14 +51,15 @@ def explain_reviews(*, rows: int = ROWS, others: int = OTHERS, plan: l2x.Trainin
     selected, by_chance = (
         posthoc_accuracy(model, test, e, predictions=predictions) for e in (explanation, random)
     )
-    right = float((predictions.argmax(axis=1) == new.y[:others]).mean())
+    correct = predictions.argmax(axis=1) == new.y[:others]
     sentence = (
-        f"A logistic regression on TF-IDF classifies {right:.1%} of {others:,} test reviews correctly. From "
-        f"the {K} words that l2x selects, it makes the same prediction for {selected:.1%} of them; from {K} "
-        f"random words, for {by_chance:.1%}. The explainer is prediction-aware."
+        f"A logistic regression on TF-IDF classifies {correct.mean():.1%} of {others:,} test reviews "
+        f"correctly. From the {K} words that l2x selects, it makes the same prediction for {selected:.1%} of "
+        f"them; from {K} random words, for {by_chance:.1%}. The explainer is prediction-aware."
     )
-    table = verdict_table(explanation, new.y[:others], predictions.argmax(axis=1), classes=new.classes)
-    return Reviews("Which words decide a review?", table, sentence, explainer, explanation, train)
+    # Two reviews that the model classifies correctly, and two that it does not, highlighted.
+    html = explanation[np.argsort(~correct, kind="stable")[[0, 1, -2, -1]]].to_html()
+    return Reviews("Which words decide a review?", html, sentence, explainer, explanation, train)
 
 
 if __name__ == "__main__":

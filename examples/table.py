@@ -15,8 +15,9 @@ def explain_tumours(training: l2x.TrainingPlan | None = None) -> tuple[l2x.Expla
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    train, test, labels, _ = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
+    data = load_breast_cancer(as_frame=True)
+    y = data.target_names[data.target]  # "malignant" or "benign"
+    train, test, labels, _ = train_test_split(data.data, y, test_size=0.3, random_state=0, stratify=y)
     model = LGBMClassifier(random_state=0, n_jobs=1, verbose=-1).fit(train, labels)
     # The explainer learns from the model's predictions: it needs no labels.
     explainer = l2x.Explainer(model, K, training=training).fit(train)

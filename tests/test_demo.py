@@ -29,11 +29,12 @@ def test_demo_prints_a_summary_and_writes_a_report(tmp_path: Path) -> None:
         "5 of 30 columns",
         "10 words of a review",
         "4 of 16 patches",
+        "; effects in percentage points",
         "µs per explanation",
         "demo-report.html",
     ):
         assert text in done.stdout
     page = (tmp_path / "out" / "demo-report.html").read_text(encoding="utf-8")
-    assert page.count("<svg ") == 5 + ("Where the patches are not enough" in page)
+    assert page.count("<svg ") == 7 + ("Where the patches are not enough" in page)
     assert page.count("<mark") > 10
     assert "<script" not in page

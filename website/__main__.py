@@ -8,13 +8,14 @@ from website import ROOT
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["table"]:
-            from website import tables
+            from website import readme, tables
 
             tables.refresh()
+            readme.refresh_tables()
         case ["readme"]:
-            from website import tables
+            from website import readme
 
-            tables.refresh_readme()
+            readme.refresh()
         case ["notebooks"]:
             from website import notebooks
 

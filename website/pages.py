@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from website.pictures import both_modes
+
 BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -76,11 +78,11 @@ def html_output(html: str) -> str:
 
 
 def figure_output(svg: str, title: str, page: Path) -> str:
-    """Save a figure in the folder `pictures` and return a picture with this alternative text."""
+    """Save a figure, for light and dark mode, in the folder `pictures`; return its Markdown with `title`."""
     folder = page.parent / "pictures"
     folder.mkdir(exist_ok=True)
     file = folder / f"{page.stem}-{len(list(folder.glob(f'{page.stem}-*.svg'))) + 1}.svg"
-    file.write_text(svg)
+    file.write_text(both_modes(svg))
     return f"![{title}](pictures/{file.name}){{ .figure }}"
 
 
