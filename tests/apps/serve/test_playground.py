@@ -1,7 +1,7 @@
 """The page: forms, results and copied requests, and all of them in a real browser.
 
-The browser tests write screenshots to the folder that L2X_SCREENSHOTS names. Those of docs/how-to/serve.md were made
-while `make playground` ran, with L2X_PLAYGROUND=http://127.0.0.1:8000.
+The browser tests write screenshots to the folder that L2X_SCREENSHOTS names. Those of docs/how-to/serve.md
+were made while `make playground` ran, with L2X_PLAYGROUND=http://127.0.0.1:8000.
 """
 
 from __future__ import annotations
