@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-import narwhals as nw
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -27,6 +26,7 @@ from l2x.files import Table, read_predictions, read_training_rows
 from l2x.learning import (
     CLOSE,
     COUNTED_ROWS,
+    FEW_ROWS,
     PRIOR,
     SEQUENTIAL,
     TOO_FEW,
@@ -132,6 +132,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         `Endpoint`, and 0 if `fit(X, predictions=...)` is used.
         A `timedelta` limits the time of these queries, estimated from the time of labelling; such a fit is
         not reproducible.
+    mixed : int or None
+        Number of rows to learn from if a table has fewer: the rest are mixed from pairs of its rows, each
+        column from one of the two, and labelled by the model. None means 3,000, and no mixed rows for
+        an `Endpoint`, with `queries=...`, with `fit(predictions=...)`, and with objectives other than "both"
+        and "model".
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training, and how the gradient is estimated.
     selector : "sequential", torch module, or dict
@@ -198,6 +203,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     target: Target | None = None
     uses_prediction: bool = False
     queries: int | timedelta | None = None
+    mixed: int | None = None
     sampler: Sampler | None = None
     selector: nn.Module | Options | Literal["sequential"] | None = None
     predictor: nn.Module | Options | None = None
@@ -219,7 +225,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Training is joint, the sampler is the elementwise maximum of k Concrete vectors, and unselected
         features are zero. The released recipe deviates from the text where the text alone misses the
-        published figures; docs/reproduce.md has the measurements, and the figures that neither reaches.
+        published figures; docs/benchmarks/reproduce.md has all figures, also those that neither reaches.
 
             tables   the networks of the released code: batch normalisation in q, Glorot initialisation, Adam
                      and L2; with the published networks XOR is not learned
@@ -281,7 +287,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         queries = settings.limit(black_box, view, known=predictions is not None)
         timed = isinstance(queries, timedelta)
         labels = Labels(predictions, None if journal is None else Path(journal), timed)
-        data = prepare(black_box, view, X, labels, settings.problem, run=run, validation=validation)
+        fill = settings.rows_to_fill(black_box, known=predictions is not None)
+        data = prepare(
+            black_box, view, X, labels, settings.problem, run=run, validation=validation, fill=fill
+        )
         with run.seeded():
             selector = self.build_selector(view, data.likelihood).to(run.device)
             limit = rows_within(queries, data.seconds_per_row)
@@ -330,11 +339,13 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         problem = Problem(self.k, target, self.uses_prediction, sampler.signed)
         queries = checked_queries(self.queries)
+        if self.mixed is not None and not is_whole(self.mixed, least=0):
+            raise InputError(f"mixed is {shown(self.mixed)}; expected a number of rows, 0 or more, or None.")
         plan = self.training or replace(ours.plan, selector=sampler.phase(ours.plan.selector))
         if self.selector == SEQUENTIAL:  # subsets cannot be drawn ahead: each step depends on the last
             plan = replace(plan, selector=replace(plan.selector, ahead=1))
         run = Run.begin(plan, self.seed, pick_device(self.device))
-        return _Settings(features, objective, sampler, problem, queries, run)
+        return _Settings(features, objective, sampler, problem, queries, self.mixed, run)
 
     def _set_fitted(
         self,
@@ -565,7 +576,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if refine and polish is False:
             raise InputError("refine= begins with polished selections; leave out polish=False.")
-        unable = self._no_polish(self.selector_, self.surrogate_.surrogate)
+        unable = self._no_polish(self.selector_, self.surrogate_.surrogate, refine=refine > 0)
         if (polish or refine) and unable:
             raise InputError(f"Selections cannot be polished: {unable}.")
         if polish is not None or unable or keep is not None:
@@ -574,15 +585,17 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         usual = as_objective(self.objective).fixed  # joint training is the paper's: one forward pass
         return usual and (given or self.uses_prediction or local or refine > 0)
 
-    def _no_polish(self, selector: nn.Module, surrogate: BaseSurrogate) -> str | None:
-        """Return why selections cannot be polished; None if they can."""
+    def _no_polish(
+        self, selector: nn.Module, surrogate: BaseSurrogate, *, refine: bool = False
+    ) -> str | None:
+        """Return why selections cannot be polished, or refined; None if they can."""
         if self._signed:
             return f"features are ranked by the values that {type(self.sampler).__name__}() learned"
         if isinstance(selector, SequentialSelector):
             return (
                 "a sequential selector guarantees that selections do not leak, and polishing would break that"
             )
-        if network_of(surrogate) is None:
+        if network_of(surrogate) is None and not refine:
             return "objective='model' has no surrogate network"
         return None
 
@@ -901,8 +914,7 @@ def explain(
     refine : int
         Maximum number of queries per row, as in `Explainer.explain`; 0 for none.
     mixed : int
-        Number of mixed rows to learn from, if X is a table and has fewer rows; 0 for none. Each takes every
-        column from one of two rows of X.
+        As in `Explainer`.
     seed : int
         The same seed, data and machine give the same explanation.
 
@@ -923,26 +935,11 @@ def explain(
     """
     view = Columns() if features is None else clone(features)
     plan = TrainingPlan.quick(view)
-    explainer = Explainer(model, k, features=view, training=plan, seed=seed)
+    explainer = Explainer(model, k, features=view, mixed=mixed, training=plan, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about few rows: each row is verified
-        explainer.fit(_with_mixed(view.fit(X), X, mixed, seed))
+        explainer.fit(X)
     return explainer.explain(X, refine=refine) if refine else explainer.explain(X)
-
-
-def _with_mixed(view: View, X: Any, number: int, seed: int) -> Any:
-    """Return a table with mixed rows below it, so that it has `number` rows; other inputs unchanged."""
-    X = view.check(X)
-    missing, mixing = number - len(X), view.maskings().get("resample")
-    if missing <= 0 or mixing is None or len(X) < 2:
-        return X
-    rng = np.random.default_rng(seed)
-    rows = view.take(X, rng.integers(len(X), size=missing))
-    mixed = mixing.for_model(rows, rng.random((missing, view.d)) < 0.5, rng=rng)
-    frames = [nw.from_native(each, eager_only=True, pass_through=True) for each in (X, mixed)]
-    if all(isinstance(frame, nw.DataFrame) for frame in frames):
-        return nw.concat(frames, how="vertical").to_native()
-    return np.concatenate([np.asarray(X), np.asarray(mixed)])
 
 
 @dataclass(frozen=True)
@@ -954,7 +951,16 @@ class _Settings:
     sampler: Sampler
     problem: Problem
     queries: int | timedelta | None
+    mixed: int | None
     run: Run
+
+    def rows_to_fill(self, black_box: BlackBox, *, known: bool) -> int:
+        """Return up to how many rows mixed ones are added, by default 0 if predictions are `known`."""
+        if self.mixed is not None:
+            return self.mixed
+        local = not isinstance(black_box.predict, Endpoint)
+        usual = self.objective.queries_model and self.objective.fixed and self.queries is None
+        return FEW_ROWS if local and usual and not (known or self.sampler.signed) else 0
 
     def limit(self, black_box: BlackBox, view: View, *, known: bool) -> int | timedelta:
         """Return the limit of queries, by default 0 if predictions are `known`; fail if it is too low."""

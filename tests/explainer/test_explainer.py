@@ -27,6 +27,7 @@ from toy_models import first_column, one_column
 import l2x
 from l2x.datasets import synthetic
 from l2x.evaluation import exact_sets
+from l2x.learning import FEW_ROWS
 from l2x.learning._rows import Categorical
 from l2x.learning._training import Phase
 
@@ -49,7 +50,7 @@ def test_finds_the_column(fitted: l2x.Explainer, table: np.ndarray) -> None:
     assert explanation.scores.shape == (600, 5)
     assert (explanation.indices == 1).mean() > 0.95
     assert fitted.score(table) > 0.95
-    assert 600 < fitted.rows_queried_ == 600 + fitted.queries_
+    assert fitted.rows_queried_ == 60 + FEW_ROWS + fitted.queries_  # a tenth of 600 rows is held out
     assert fitted.n_features_in_ == 5
     assert {entry["phase"] for entry in fitted.history_} == {"fitting the surrogate", "training the selector"}
 
@@ -318,10 +319,10 @@ def test_a_model_that_fails_half_way_loses_nothing(table: np.ndarray, tmp_path: 
 
 
 def test_labels_survive_a_model_that_fails_on_masked_rows(table: np.ndarray, tmp_path: Path) -> None:
-    broken, queried = [True], []
+    broken, queried = [FEW_ROWS + len(table) // 10], []
 
     def model(X: np.ndarray) -> np.ndarray:
-        if broken and sum(queried) >= len(table):
+        if broken and sum(queried) >= broken[0]:
             raise ValueError("a mean is no category")
         queried.append(len(X))
         return one_column(X)
@@ -329,12 +330,17 @@ def test_labels_survive_a_model_that_fails_on_masked_rows(table: np.ndarray, tmp
     explainer = l2x.Explainer(model, k=1, training=brief())
     with pytest.raises(l2x.errors.BlackBoxError, match=r"a mean is no category.*objective='surrogate'"):
         explainer.fit(table, journal=tmp_path / "labels.parquet")
+    broken[0] = len(table)
+    queried.clear()
+    with pytest.raises(l2x.errors.BlackBoxError, match=r"a mean is no category.*mixed=0"):
+        l2x.Explainer(model, k=1, training=brief()).fit(table)
     broken.clear()
     queried.clear()
     explainer.fit(table, journal=tmp_path / "labels.parquet")
     fresh = l2x.Explainer(one_column, k=1, training=brief()).fit(table)
     assert np.array_equal(explainer.explain(table, polish=False).scores, fresh.explain(table).scores)
-    assert sum(queried) == explainer.queries_ == fresh.queries_ > 0
+    assert explainer.queries_ == fresh.queries_ > 0
+    assert sum(queried) == explainer.queries_ + FEW_ROWS - len(table) * 9 // 10  # labels of mixed rows
 
 
 def test_a_complete_journal_does_not_change_the_result(table: np.ndarray, tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ class Counted:
 @pytest.fixture(scope="module")
 def explainer() -> l2x.Explainer:
     X = np.random.default_rng(0).normal(size=(1500, 8))
-    return l2x.Explainer(Counted(), k=2, training=PLAN).fit(X)
+    # Trained briefly and without mixed rows, so that some selections are wrong at first.
+    return l2x.Explainer(Counted(), k=2, mixed=0, training=PLAN.with_steps(value=120, selector=30)).fit(X)
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +184,7 @@ def test_parts_of_an_explanation_keep_what_was_confirmed(explainer: l2x.Explaine
     part = refined[[3, 1]]
     for name in ("indices", "chosen", "confirmed", "queries"):
         assert np.array_equal(getattr(part, name), getattr(refined, name)[[3, 1]])
-    assert part.effects == pytest.approx(refined.effects[[3, 1]])
+    assert part.effects == pytest.approx(refined.effects[[3, 1]], abs=1e-6)
     frame = refined.to_frame()
     assert frame["confirmed"].tolist() == refined.confirmed.tolist()  # type: ignore[union-attr]
     assert [row["confirmed"] for row in refined.to_dict()] == frame["confirmed"].tolist()

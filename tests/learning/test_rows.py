@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from l2x.learning._rows import (
     Rows,
     check_known_columns,
     likelihood_of,
+    mixed_rows,
     prepare,
     split,
     training_predictions,
@@ -128,6 +130,59 @@ def test_prepared_rows_are_labelled_once_and_refer_to_the_raw_inputs() -> None:
     assert (given.queried, given.seconds_per_row) == (0, None)
     assert np.allclose(one_column(given.held.raw(np.arange(10))), given.held.target, atol=1e-6)
     assert torch.equal(given.train.x, data.train.x)  # the same rows, by the seed
+
+
+def test_mixed_rows_take_each_column_from_one_of_two_training_rows() -> None:
+    black_box = l2x.as_black_box(one_column)
+    plain = prepare(black_box, VIEW, X, Labels(), Problem(2), validation=0.25, run=RUN)
+    data = prepare(black_box, VIEW, X, Labels(), Problem(2), validation=0.25, run=RUN, fill=100)
+    assert (len(data.train), data.mixed, data.labelled) == (100, 70, 40 + 70)
+    assert torch.equal(data.held.x, plain.held.x)
+    assert torch.equal(data.given.x, plain.train.x)
+    training, mixed = plain.train.raw(np.arange(30)), data.train.raw(np.arange(30, 100))
+    same = mixed[:, None] == training[None]  # (mixed, training, columns)
+    assert same.any(axis=1).all()  # held-out rows give no cells
+    pairs = (same[:, :, None] | same[:, None]).all(axis=-1)  # (mixed, training, training)
+    assert pairs.any(axis=(1, 2)).all()
+    assert np.allclose(one_column(mixed), data.train.target[30:], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_mixed_rows_keep_the_types_of_a_frame(kind: str) -> None:
+    import polars as pl
+
+    frame = pd.DataFrame({"a": np.arange(40), "b": pd.Categorical(list("xyzx") * 10), "c": [None, "u"] * 20})
+    given = frame if kind == "pandas" else pl.from_pandas(frame)
+    dtypes = []
+
+    def model(rows: Any) -> np.ndarray:
+        dtypes.append(list(rows.dtypes))
+        p = np.asarray(rows["a"], dtype=float) / 40
+        return np.stack([p, 1 - p], axis=1)
+
+    explainer = l2x.Explainer(model, 1, mixed=200, training=l2x.TrainingPlan.quick()).fit(given)
+    assert all(each == list(given.dtypes) for each in dtypes)
+    assert explainer.rows_queried_ == 4 + 200 + explainer.queries_
+
+
+def test_rows_are_mixed_only_where_the_model_may_be_queried() -> None:
+    table = np.random.default_rng(0).normal(size=(40, 3))
+    plan = l2x.TrainingPlan(progress=False).with_steps(value=5, selector=5)
+    options: list[dict[str, Any]] = [{"queries": 500}, {"objective": "surrogate"}, {"mixed": 0}]
+    for option in options:
+        explainer = l2x.Explainer(one_column, 1, training=plan, **option).fit(table)
+        assert explainer.rows_queried_ == 40 + explainer.queries_
+    known = l2x.Explainer(one_column, 1, training=plan).fit(table, predictions=one_column(table))
+    assert known.rows_queried_ == 0
+    asked = l2x.Explainer(one_column, 1, mixed=50, queries=0, training=plan).fit(table)
+    assert asked.rows_queried_ == 4 + 50
+    with pytest.raises(l2x.errors.InputError, match="mixed is -1"):
+        l2x.Explainer(one_column, 1, mixed=-1).fit(table)
+
+
+def test_texts_are_not_mixed() -> None:
+    view, texts = l2x.Words(), ["a good film", "a bad film", "good", "bad"]
+    assert mixed_rows(view.fit(texts), view.check(texts), 10, 0) is None
 
 
 def test_a_regression_is_scaled_by_its_spread() -> None:

@@ -52,6 +52,7 @@ from l2x.learning._path_sizes import PathSizes, path_sizes_of
 from l2x.learning._polish import CLOSE, PRIOR, Polisher, learned_prior, network_of, verified
 from l2x.learning._rows import (
     BITS,
+    FEW_ROWS,
     Categorical,
     Gaussian,
     Labels,
@@ -118,6 +119,7 @@ __all__ = [
     "CLOSE",
     "COUNTED_ROWS",
     "EXACT",
+    "FEW_ROWS",
     "LEVEL",
     "PRIOR",
     "SEQUENTIAL",

@@ -197,7 +197,7 @@ class Reference:
 
         `scores` maps inputs and their predictions to what `explain` ranks features by.
         """
-        view, train = data.view, data.train
+        view, train = data.view, data.given
         order = np.random.default_rng(0).permutation(len(train))[:COUNTED_ROWS]
         raw, scored = train.raw(order), order[:SCORED_ROWS]
         target = train.target.cpu()

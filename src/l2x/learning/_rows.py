@@ -18,11 +18,12 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor
 
 from l2x._base import Registered
 from l2x._base.arrays import Array
-from l2x.errors import InputError, some
+from l2x.errors import BlackBoxError, InputError, some
 from l2x.features import View, checked_k, named_columns
 from l2x.files import Predictions, RowsToLabel, label_blocks, read_predictions
 from l2x.learning._training import Run
@@ -38,6 +39,8 @@ TIMED_ROWS = 32
 # batches of different sizes.
 ROUNDING = 8
 BITS = 1 / np.log(2)  # per nat
+# A table with fewer rows to learn from is filled up to this number with mixed rows, if the model is local.
+FEW_ROWS = 3000
 
 
 class Likelihood(Registered, ABC):
@@ -320,6 +323,8 @@ class TrainingRows:
     train, held : Rows
     likelihood : Likelihood
     black_box : BlackBox
+    mixed : int
+        How many of the rows to learn from, the last ones, are mixed from two others.
     labelled : int
         Rows that the model was queried for to label them.
     seconds_per_row : float or None
@@ -331,6 +336,7 @@ class TrainingRows:
     held: Rows
     likelihood: Likelihood
     black_box: BlackBox
+    mixed: int
     labelled: int
     seconds_per_row: float | None
     _before: int  # the model's counter before this fit
@@ -344,6 +350,11 @@ class TrainingRows:
     def view(self) -> View:
         """The fitted view."""
         return self.train.view
+
+    @property
+    def given(self) -> Rows:
+        """The rows to learn from without the mixed ones."""
+        return self.train[torch.arange(len(self.train) - self.mixed)] if self.mixed else self.train
 
     @property
     def queried(self) -> int:
@@ -365,6 +376,7 @@ def prepare(
     *,
     run: Run,
     validation: float = 0.1,
+    fill: int = 0,
 ) -> TrainingRows:
     """Check everything, then label the rows of X and hold some out.
 
@@ -384,6 +396,8 @@ def prepare(
         Its seed decides which rows are held out.
     validation : float
         Share of the rows to hold out.
+    fill : int
+        Number of rows to learn from, including mixed ones, if there are fewer; see `mixed_rows`.
     """
     problem = replace(problem, k=checked_k(view, problem.k))
     X = view.check(X)
@@ -392,12 +406,45 @@ def prepare(
     x = view.encode(X).to(run.device)  # first: texts then have tokens, which models that read ids need, too
     before = black_box.rows
     predictions, seconds_per_row = labels.collect(black_box, view, X, run)
-    labelled = black_box.rows - before
     likelihood = likelihood_of(black_box, predictions)
+    mixed = mixed_rows(view, view.take(X, learn), fill - len(learn), run.seed)
+    if mixed is not None:
+        number, n = fill - len(learn), len(x)
+        X, learn = _joined(X, mixed), np.concatenate([learn, np.arange(n, n + number)])
+        x = torch.cat([x, view.encode(mixed).to(run.device)])
+        try:
+            predictions = np.concatenate([predictions, query(black_box, view, mixed)])
+        except BlackBoxError as error:
+            raise BlackBoxError(
+                f"{error}. These rows are mixed, each column from one of two rows of X; mixed=0 leaves them out."
+            ) from error
+    labelled = black_box.rows - before
     target = likelihood.targets(predictions).to(run.device)
     rows = Rows(view, X, x, target, np.arange(len(x)))
     train, held = rows[torch.from_numpy(learn)], rows[torch.from_numpy(hold)]
-    return TrainingRows(problem, train, held, likelihood, black_box, labelled, seconds_per_row, before)
+    added = 0 if mixed is None else number
+    return TrainingRows(problem, train, held, likelihood, black_box, added, labelled, seconds_per_row, before)
+
+
+def mixed_rows(view: View, X: Any, number: int, seed: int) -> Any:
+    """Return rows each of which takes every column from one of two rows of X, at random.
+
+    A surrogate learns few rows by heart. Mixed rows, labelled by the model, show it more of the model. None
+    without rows to make, and for views whose inputs cannot be mixed, such as texts.
+    """
+    if number <= 0 or len(X) < 2 or "resample" not in view.maskings():
+        return None
+    rng = np.random.default_rng((seed, 1))
+    rows, mask = view.take(X, rng.integers(len(X), size=number)), rng.random((number, view.d)) < 0.5
+    return clone(view).set_params(masking="resample").fit(X).for_model(rows, mask, rng=rng)
+
+
+def _joined(X: Any, below: Any) -> Any:
+    """Return a table with rows below it."""
+    frames = [nw.from_native(each, eager_only=True, pass_through=True) for each in (X, below)]
+    if all(isinstance(frame, nw.DataFrame) for frame in frames):
+        return nw.concat(frames, how="vertical").to_native()
+    return np.concatenate([np.asarray(X), np.asarray(below)])
 
 
 def split(n: int, validation: float, most: int, rng: np.random.Generator) -> tuple[Array, Array]:

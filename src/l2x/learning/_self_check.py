@@ -466,7 +466,7 @@ def _by_class(likelihood: Likelihood, predictions: Array) -> bool:
 
 def _varies(data: TrainingRows) -> bool:
     """Return whether predictions vary in all rows together: a single held-out row cannot vary."""
-    target = torch.cat([data.train.target, data.held.target]).cpu().numpy()
+    target = torch.cat([data.given.target, data.held.target]).cpu().numpy()
     return bool(np.ptp(target, axis=0).max() > 1e-6)
 
 
@@ -478,10 +478,11 @@ def _global_top_k(surrogate: BaseSurrogate, own: Array, data: TrainingRows) -> A
     """
     d, k = own.shape[1], data.k
     network = surrogate.network if isinstance(surrogate, MixedSurrogate) else surrogate
-    rows = min(SEARCH_MOST, len(data.train), SEARCH_ROWS // (k * d))
+    given = data.given
+    rows = min(SEARCH_MOST, len(given), SEARCH_ROWS // (k * d))
     chosen: list[int] = []
-    if isinstance(network, NetworkSurrogate) and rows >= min(SEARCH_LEAST, len(data.train)):
-        sample = data.train[torch.arange(rows)]
+    if isinstance(network, NetworkSurrogate) and rows >= min(SEARCH_LEAST, len(given)):
+        sample = given[torch.arange(rows)]
         while len(chosen) < k:
             left = [i for i in range(d) if i not in chosen]
             masks = np.zeros((len(left), d), dtype=np.float32)
