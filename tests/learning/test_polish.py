@@ -234,7 +234,10 @@ def test_explainers_that_cannot_be_polished(tiny: l2x.TrainingPlan) -> None:
         assert one.explain(X[:5]).chosen is None
         assert one.explain(X[:5], verify=True).confirmed is not None
         with pytest.raises(InputError, match=named):
-            one.explain(X[:5], refine=3)
+            one.explain(X[:5], polish=True)
+        if one.sampler is not None:
+            with pytest.raises(InputError, match=named):
+                one.explain(X[:5], refine=3)
     joint = l2x.Explainer.paper(Counted(), 1, training=tiny).fit(X)
     assert joint.explain(X[:5]).chosen is None  # the paper's method is the forward pass
     assert joint.explain(X[:5], polish=True).chosen is not None
@@ -340,3 +343,27 @@ def test_fit_states_what_explanations_reproduce(explainer: l2x.Explainer, rows: 
     assert restored == explainer.check_
     quiet = l2x.Explainer(Counted(), 2, queries=0, training=PLAN.with_steps(value=20, selector=20))
     assert quiet.fit(rows).check_.guarantees == ()
+
+
+def test_refining_without_a_surrogate_draws_near_the_proposal(tiny: l2x.TrainingPlan) -> None:
+    """The model confirms more rows; the proposal comes first, and the other rows do not matter."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 12))
+
+    def model(X: np.ndarray) -> np.ndarray:
+        p = 1 / (1 + np.exp(-4 * np.where(X[:, 0] > 0, X[:, 1], X[:, 2])))
+        return np.stack([1 - p, p], axis=1)
+
+    plan = tiny.with_steps(value=2, selector=5)
+    explainer = l2x.Explainer(model, 3, objective="model", training=plan).fit(X)
+    proposed = explainer.explain(X[:200], verify=True)
+    refined = explainer.explain(X[:200], refine=20)
+    assert proposed.confirmed is not None
+    assert refined.confirmed is not None
+    assert refined.queries is not None
+    assert refined.confirmed.mean() > proposed.confirmed.mean() + 0.05
+    assert np.array_equal(refined.queries == 1, proposed.confirmed)
+    guesses = masked_predictions(explainer.black_box(), explainer.features_, X[:200], refined.mask)
+    assert np.array_equal(refined.confirmed, confirmed_rows(guesses, model(X[:200])))
+    part = explainer.explain(X[7:20], refine=20)
+    assert np.array_equal(part.indices, refined.indices[7:20])
