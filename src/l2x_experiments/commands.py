@@ -63,6 +63,7 @@ def command(
     module: str = "",
     needs: Mapping[str, str] | None = None,
     lightgbm: bool = False,
+    quantus: bool = False,
     transformer: bool = False,
 ) -> Callable[[Command], Command]:
     """Add a command with the options of `Run` and those of the decorated function.
@@ -74,8 +75,9 @@ def command(
     def add(own: Command) -> Command:
         def run(**given: Any) -> None:
             shared = Run(**{field: given.pop(field) for field in Run._fields})
-            if lightgbm and not shared.report_only:
-                _require_lightgbm()
+            for package, needed in {"lightgbm": lightgbm, "quantus": quantus}.items():
+                if needed and not shared.report_only:
+                    _require_package(package)
             if transformer and not shared.report_only:
                 _require_transformer()
             _reproduce(module or name, shared, needs or {}, own(shared.quick, **given))
@@ -336,11 +338,29 @@ def refine(
     return {"seeds": seeds, "problems": problems}
 
 
-def _require_lightgbm() -> None:
+@command("field", needs=BASELINES | TEXT, lightgbm=True, quantus=True)
+def field(
+    quick: bool,
+    seeds: Seeds = 1,
+    tasks: Annotated[
+        list[str] | None, typer.Option("--task", metavar="TASK", help="Only this task; repeat for more.")
+    ] = None,
+    only: Only = None,
+) -> Options:
+    """Not in the paper: learned, per-input and gradient methods under one protocol, also by Quantus.
+
+    Downloads Adult, MNIST, IMDB and GloVe.
+
+    Example:  `l2x reproduce field --quick --task switch`
+    """
+    return {"seeds": seeds, "tasks": tasks, "only": only}
+
+
+def _require_package(name: str) -> None:
     from l2x.errors import MissingExtraError
 
-    if find_spec("lightgbm") is None:
-        raise MissingExtraError("This needs the package 'lightgbm'; install it with: pip install lightgbm")
+    if find_spec(name) is None:
+        raise MissingExtraError(f"This needs the package '{name}'; install it with: pip install {name}")
 
 
 def _reproduce(module: str, shared: Run, needs: Mapping[str, str], options: Options) -> None:

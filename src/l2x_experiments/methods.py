@@ -213,6 +213,29 @@ def baseline(name: str, *, absolute: bool = False) -> Fit:
     return fit
 
 
+def fastshap(setting: Setting, seed: int) -> Explains:
+    """Fit FastSHAP: an explainer with the sampler `Shapley`, which sets how long the selector is trained."""
+    sampler, plan = l2x.learning.samplers.Shapley(), setting.plans.ours
+    plan = replace(plan, selector=sampler.phase(plan.selector))
+    return ours(objective="surrogate", sampler=sampler, training=plan)(setting, seed)
+
+
+def invase(setting: Setting, seed: int) -> Explains:
+    """Fit INVASE, with the plan of L2X as released: the networks have the same sizes."""
+    return baselines.Invase(
+        setting.black_box, setting.k, features=setting.released_features or setting.features,
+        training=setting.plans.released, seed=seed, progress=False,
+    ).fit(setting.train)  # fmt: skip
+
+
+def realx(setting: Setting, seed: int) -> Explains:
+    """Fit REAL-X, with the plan of l2x."""
+    return baselines.RealX(
+        setting.black_box, setting.k, features=setting.our_features or setting.features,
+        training=setting.plans.ours, seed=seed, progress=False,
+    ).fit(setting.train)  # fmt: skip
+
+
 def parzen(setting: Setting, seed: int) -> Explains:
     """Fit the Parzen-window baseline to the background rows."""
     return baselines.Parzen(setting.black_box, seed=seed, progress=False).fit(setting.background)
@@ -252,16 +275,18 @@ METHODS: dict[str, Method] = {
     "l2x-model": Method("l2x, objective = model", ours(objective="model")),
     "l2x-surrogate": Method("l2x, objective = surrogate", ours(objective="surrogate")),
     "sequential": Method("l2x, sequential", ours(selector="sequential", sampler=None)),
-    "fastshap": Method(
-        "FastSHAP", ours(objective="surrogate", sampler=l2x.learning.samplers.Shapley(), training=None)
-    ),
+    "fastshap": Method("FastSHAP", fastshap),
+    "invase": Method("INVASE", invase),
+    "realx": Method("REAL-X", realx),
     "paper": Method("L2X as released", papers()),
     "paper-letter": Method("L2X as published", papers(as_published=True)),
     "taylor": Method("Taylor", baseline("taylor"), "gradient"),
     "deeplift": Method("DeepLIFT", baseline("deeplift"), "gradient"),
+    "integrated_gradients": Method("Integrated Gradients", baseline("integrated_gradients"), "gradient"),
     "lrp": Method("LRP", baseline("lrp"), "gradient"),
     "lime": Method("LIME", baseline("lime"), "sampling"),
     "kernel_shap": Method("Kernel SHAP", baseline("kernel_shap"), "sampling"),
+    "shapiq": Method("shapiq", baseline("shapiq"), "sampling"),
     "tree_shap": Method("TreeSHAP", baseline("tree_shap")),
     "saliency": Method("Saliency", baseline("saliency"), "gradient"),
     "parzen": Method("Parzen", parzen),

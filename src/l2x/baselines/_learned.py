@@ -174,6 +174,7 @@ class Invase(LearnedMethod):
 
     Examples
     --------
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
@@ -233,6 +234,7 @@ class RealX(LearnedMethod):
 
     Examples
     --------
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> def model(X):
     ...     p = 1 / (1 + np.exp(-4 * X[:, 1]))
@@ -258,7 +260,8 @@ class RealX(LearnedMethod):
             mask, relaxed, control = rebar_draws(logits, run.generator)
             hard, soft, tilde = q.log_value(rows, torch.stack([mask, relaxed, control]))
             reward = (hard - tilde).detach()
-            return (reward * log_probability(logits, mask) + soft - tilde).mean()
+            gained: Tensor = reward * log_probability(logits, mask) + soft - tilde
+            return gained.mean()
 
         def value(candidate: nn.ModuleDict, rows: Rows, mask: Tensor) -> Tensor:
             return q.log_value(rows, mask[None])[0]
@@ -296,8 +299,8 @@ def log_odds(selector: nn.Module, rows: Rows) -> Tensor:
 
 def log_probability(logits: Tensor, mask: Tensor) -> Tensor:
     """Return the log probability of masks (n, d) of independent features, (n,)."""
-    signs = 2 * mask - 1
-    return nn.functional.logsigmoid(signs * logits).sum(dim=1)
+    log_p: Tensor = nn.functional.logsigmoid((2 * mask - 1) * logits).sum(dim=1)
+    return log_p
 
 
 def rebar_draws(logits: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
