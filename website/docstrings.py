@@ -1,6 +1,7 @@
 """Docstrings as the house writes them, as the reference's parser expects them (numpydoc).
 
 X : the rows                  a name, and its description below; types come from the signature
+k : int                       below a heading, what follows the name is a type, which ends with a full stop
 a list without a heading      Attributes of a class, Parameters of a function
 Returns, then a sentence      the annotated type, and the sentence below
 an example after a list       gets the heading Examples
@@ -17,6 +18,8 @@ from griffe import Extension
 
 ENTRY = re.compile(r"^(\*{0,2}[a-z]\w*(?:, \*{0,2}[a-z]\w*)*) : (.+)$", flags=re.IGNORECASE)
 LISTS = ("Parameters", "Attributes")
+# Types that the signature shows in the same words.
+PLAIN = ("bool", "float", "int", "str")
 
 
 class HouseStyle(Extension):
@@ -30,10 +33,10 @@ def tidy(text: str, *, in_class: bool, returns: str = "") -> str:
     """A docstring with the headings and indents of numpydoc."""
     lines = text.split("\n")
     found: list[str] = []
-    section = ""
+    section, with_types = "", False
     for line, after in pairwise([*lines, ""]):
         if after and set(after) == {"-"}:
-            section = line
+            section, with_types = line, True
         elif line.startswith(">>>") and section != "Examples":
             found += headed("Examples")
             section = "Examples"
@@ -45,7 +48,8 @@ def tidy(text: str, *, in_class: bool, returns: str = "") -> str:
             section = "text"
             found.append("Notes\n-----")
         if section in LISTS and (entry := ENTRY.match(line)):
-            found += [entry[1], f"    {entry[2]}"]
+            typed = with_types and after.startswith("    ")
+            found += [entry[1], *([] if typed and entry[2] in PLAIN else [f"    {entry[2]}{'.' * typed}"])]
         else:
             found.append(line)
     return with_returns("\n".join(found), returns)

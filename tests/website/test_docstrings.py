@@ -57,3 +57,9 @@ def test_numpydoc_stays_numpydoc() -> None:
 def test_prose_stays_prose() -> None:
     text = "Do it: 3 : 4 is a ratio.\n\nAnd a paragraph."
     assert docstrings.tidy(text, in_class=False) == text
+
+
+def test_a_type_is_kept_apart_from_its_description() -> None:
+    text = "Do it.\n\nParameters\n----------\nX : rows\n    To read.\nk : int\n    How many."
+    tidied = "Do it.\n\nParameters\n----------\nX\n    rows.\n    To read.\nk\n    How many."
+    assert docstrings.tidy(text, in_class=False) == tidied

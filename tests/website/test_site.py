@@ -155,6 +155,24 @@ def test_pages_fit_in_a_browser(site: Path, name: str, scheme: str, width: int) 
             page.screenshot(path=Path(folder) / f"{name.replace('/', '-')}-{scheme}-{width}.png")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_pages_are_legible_on_a_phone(site: Path, scheme: str) -> None:
+    """No page is wider than a phone, and the contrast of all texts is that of WCAG AA."""
+    from browser import chromium, page_of
+
+    contrast = (Path(__file__).parent / "contrast.js").read_text()
+    view = {"width": 390, "height": 800}
+    wide, faint = [], {}
+    with chromium() as browser, page_of(browser, "file://", color_scheme=scheme, viewport=view) as page:
+        for path in sorted(site.rglob("*.html")):
+            page.goto(f"file://{path}")
+            if page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0:
+                wide.append(path.name)
+            faint |= {f"{path.name} {text}": ratio for text, ratio in page.evaluate(contrast).items()}
+    assert not wide
+    assert not faint
+
+
 def test_search_works_from_a_folder(site: Path) -> None:
     from browser import chromium, page_of, until
 
