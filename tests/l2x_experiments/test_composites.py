@@ -17,7 +17,6 @@ from l2x.datasets import composites as make
 from l2x.datasets._fetching import DataFile, DataSet
 from l2x.errors import InputError
 from l2x_experiments import composites, photos
-from l2x_experiments.black_boxes import PictureNetwork
 from l2x_experiments.runner import run
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -49,6 +48,7 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(_composites, "PICTURES", pictures)
     _composites._pictures.cache_clear()
     composites.set_up.cache_clear()
+    composites.fitted.cache_clear()
     return tmp_path
 
 
@@ -74,8 +74,9 @@ def test_the_truth() -> None:
 @pytest.mark.filterwarnings("ignore:The ")
 def test_every_method_gives_a_complete_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = composites.Budget(
-        network_images=64, epochs=1, images=40, evaluator_images=40, test_images=12, steps=3
-    )
+        network_images=64, epochs=1, images=40, evaluator_images=40, test_images=12, steps=3,
+        evaluator_steps=3,
+    )  # fmt: skip
     monkeypatch.setattr(composites, "QUICK", tiny)
     monkeypatch.setattr(composites, "composites", lambda n, **options: make(n, side=64, **options))
     monkeypatch.setattr(composites, "K", 3)
@@ -106,32 +107,50 @@ def photographs(tmp_path: Path) -> Path:
 
 
 class Tiny(torch.nn.Module):
-    """In the place of the real classifier, whose weights are in a package."""
+    """A small network with the layers of the real classifier, whose weights are in a package."""
 
     def __init__(self) -> None:
         super().__init__()
         self.network = torch.nn.Module()
-        self.network._bn1 = PictureNetwork(10)
+        self.network._conv_stem = torch.nn.Conv2d(3, 8, 3, stride=4, padding=1)
+        self.network._bn0, self.network._bn1 = torch.nn.BatchNorm2d(8), torch.nn.BatchNorm2d(16)
+        self.network._swish = torch.nn.ReLU()
+        self.network._blocks = torch.nn.ModuleList([torch.nn.Conv2d(8, 8, 3, stride=4, padding=1)])
+        self.network._conv_head = torch.nn.Conv2d(8, 16, 1)
+        self.network._fc = torch.nn.Linear(16, 10)
         self.eval()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.network._bn1(x)
+        network = self.network
+        maps = network._swish(network._bn0(network._conv_stem(photos.standardised(x))))
+        last = network._swish(network._bn1(network._conv_head(network._blocks[0](maps))))
+        return network._fc(last.mean(dim=(2, 3)))
+
+
+def test_evidence_has_the_same_spread_in_every_photograph() -> None:
+    torch.manual_seed(0)
+    classifier, x = Tiny(), torch.randint(0, 256, (3, 64, 64, 3)).float()
+    maps = photos.Evidence(classifier)(x)  # type: ignore[arg-type]
+    assert maps.shape == (3, 8 + 4, 4, 4)
+    spread = maps[:, 8:].std(dim=(2, 3)) / maps[:, :8].std()
+    assert torch.allclose(spread, torch.full((3, 4), photos.STRENGTH), rtol=1e-2)
+    assert torch.allclose(maps[:, 8:].mean(dim=(2, 3)), torch.zeros(3, 4), atol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:The ")
 def test_photographs(photographs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"SIDE": 64, "LEARN": 8, "VALIDATE": 4, "ALL": 12, "K": 3}.items():
+    for name, value in {"SIDE": 64, "LEARN": 8, "VALIDATE": 4, "ALL": 12, "K": 3, "STEPS": 4}.items():
         monkeypatch.setattr(photos, name, value)
     torch.manual_seed(0)
     monkeypatch.setattr(photos, "PhotoNetwork", Tiny)
-    monkeypatch.setattr(photos, "LAYER", "network._bn1.3")
     small = {
         name: (label, 4, explain)
         for name, (label, _, explain) in photos.METHODS.items()
-        if name in ("centre", "random", "integrated-gradients", "l2x")
+        if name in ("centre", "random", "integrated-gradients", "l2x", "l2x-refined")
     }
     monkeypatch.setattr(photos, "METHODS", small)
     photos.set_up.cache_clear()
+    photos.fitted.cache_clear()
     records = run(photos.experiment(images=photographs), tmp_path, progress=False)
     assert [record["method"] for record in records] == [photos.VALIDATION] * 3 + list(small)
     for record in records:
