@@ -11,10 +11,13 @@ Quantus   metrics that we did not write, for the first seed, on a network for a 
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
+from os import getloadavg
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -418,7 +421,17 @@ def measure_all(jobs: Sequence[Job]) -> Iterator[Record]:
                 record = measure(task, job["method"], job["seed"], budget)
             except L2XError as error:
                 record = {"reason": str(error)}
-        yield {**job.key, **record, **measured_here()}
+        yield {**job.key, **record, **measured_here(), "code": commit(), "load": round(getloadavg()[0], 1)}
+
+
+@cache
+def commit() -> str | None:
+    """Return the commit of this code, or None outside a clone."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 # ---- measures ----
@@ -710,8 +723,15 @@ def introduction(records: Records) -> list[str]:
         "have no small noise. Seeds: overlap of the selections of different seeds.",
         "Queries are the model's; gradient methods differentiate the network instead, Integrated Gradients "
         "50 times. INVASE and REAL-X adapt the price of a feature so that k are selected on average.",
-        measured_on(records),
+        f"{measured_on(records)} {conditions(records)}",
     ]
+
+
+def conditions(records: Records) -> str:
+    """Name the commits, and how busy the machine was: times at a load above 1 are upper bounds."""
+    loads, code = records.values("load"), ", ".join(map(str, records.distinct("code")))
+    load = f"{min(loads)} to {max(loads)}" if loads else NOTHING
+    return f"Code: {code}. Load of the machine: {load}; above 1, times are upper bounds."
 
 
 def value(group: Records, *path: str | int, digits: int = 3) -> str:
