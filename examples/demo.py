@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from images import PLAN, digit_images, explain_digits
-from reviews import explain_reviews
+from reviews import explain_reviews, short_review
 from rich.console import Console
 from rich.table import Table
 from table import explain_tumours
@@ -23,7 +23,6 @@ from l2x.display import SafeHtml, Section, plot_images, plot_lines, readings, wr
 from l2x.evaluation import fit_evaluator, posthoc_accuracy
 
 DRAWS, SIZES = 10, range(1, 9)
-SHORT = 300  # characters of the review in the first figure, at least
 COLUMNS = ("features", "post-hoc accuracy", "by the evaluator", "random features", "by the evaluator")
 HOW = (
     "Post-hoc accuracy: the share of inputs for which the model makes the same prediction when all other "
@@ -147,10 +146,8 @@ def text_part(*, quick: bool) -> Part:
         "A logistic regression on TF-IDF classifies reviews as good or bad. l2x names the "
         f"{k} words that decided; from these words alone, the model should make the same prediction."
     )
-    lengths = [len(text) for text in explanation.inputs]
-    short = lengths.index(min(length for length in lengths if length >= SHORT))
     sections = [
-        Section("Texts: a good film or a bad one?", [about], figures=[explanation[short].plot()]),
+        Section("Texts: a good film or a bad one?", [about], figures=[short_review(explanation).plot()]),
         Section(html=SafeHtml(reviews.html)),
         Section(figures=[explanation.plot()]),
     ]

@@ -10,6 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import l2x
 from l2x.datasets import LabelledData, mnist, small_digits
+from l2x.display import plot_images, readings
 from l2x.evaluation import posthoc_accuracy
 
 K, DIGITS = 4, (3, 8)
@@ -30,8 +31,7 @@ def digit_images(*, small: bool = False) -> tuple[LabelledData, LabelledData]:
 
 def train_network(data: LabelledData) -> Pipeline:
     """Train a small network on pixels: images (n, h, w) -> probabilities (n, 2)."""
-    white = data.X.max()
-    pixels = FunctionTransformer(lambda images: images.reshape(len(images), -1) / white)
+    pixels = FunctionTransformer(lambda images: images.reshape(len(images), -1) / data.X.max())
     network = MLPClassifier(64, tol=1e-3, random_state=0)
     return make_pipeline(pixels, network).fit(data.X, np.take(data.classes, data.y))
 
@@ -51,7 +51,8 @@ def main(output: str = "digits.png") -> None:
     shares = [posthoc_accuracy(explainer.model, X, e) for e in (explanation, chance.explain(X, K))]
     print(f"{K} of {explainer.features_.d} patches reproduce {shares[0]:.0%} of the predictions,")
     print(f"random patches for {shares[1]:.0%}. The first depends on {'; '.join(explanation.names[0])}.")
-    explanation.plot(output)
+    shown = explanation[:5]
+    plot_images(shown, output, labels=[reading.predicted for reading in readings(shown)])
     print(f"saved      {Path(output).resolve()}")
 
 

@@ -13,7 +13,7 @@ import l2x
 from l2x.baselines import RandomK
 from l2x.evaluation import posthoc_accuracy
 
-K, ROWS, OTHERS = 10, 8000, 500
+K, ROWS, OTHERS, SHORT = 10, 8000, 500, 300
 PHASE = l2x.Phase(600, 5e-3, batch_size=128, averaging=0.95)
 PLAN = l2x.TrainingPlan(
     value=PHASE, selector=replace(PHASE, steps=200, learning_rate=1e-2), evaluations=5, validation_rows=300
@@ -62,8 +62,18 @@ def explain_reviews(*, rows: int = ROWS, others: int = OTHERS, plan: l2x.Trainin
     return Reviews("Which words decide a review?", html, sentence, explainer, explanation, train)
 
 
+def short_review(explanation: l2x.Explanation) -> l2x.Explanation:
+    """Return the explanation of the shortest review of SHORT characters with words for and against."""
+    texts = explanation.inputs
+    rows = sorted((row for row in range(len(texts)) if len(texts[row]) >= SHORT), key=lambda i: len(texts[i]))
+    return next(
+        (one for one in explanation[rows] if one.effects.min() < 0 < one.effects.max()), explanation[0]
+    )
+
+
 if __name__ == "__main__":
     reviews = explain_reviews()
+    short_review(reviews.explanation).plot("review.svg")
     print(
         f"{reviews.sentence} The first prediction was decided by: {', '.join(reviews.explanation.names[0])}."
     )

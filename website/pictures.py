@@ -11,8 +11,6 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from l2x.display import ACCENT, AGAINST, GRID, INK, MUTED, SECOND, SOFT, THIRD, TOWARDS, plot_images, readings
 from website import ROOT, idea
 
@@ -32,7 +30,6 @@ COLOURS: Mapping[str, tuple[str, str]] = {
     "towards": (TOWARDS, "#ef7d45"),
     "against": (AGAINST, "#5fa3e6"),
 }
-LENGTH = 300  # characters of a review, at least
 
 
 def both_modes(svg: str) -> str:
@@ -85,11 +82,9 @@ def draw(folder: Path, table: Figure) -> None:
 
 
 def review() -> Figure:
-    """Return the shortest test review of some length that has words for and against its prediction."""
-    explanation = _example("reviews").explain_reviews().explanation
-    lengths = np.array([len(text) for text in explanation.inputs])
-    shortest = [row for row in np.argsort(lengths, kind="stable") if lengths[row] >= LENGTH]
-    return next(one for one in explanation[shortest] if one.effects.min() < 0 < one.effects.max()).plot()
+    """Return a short test review."""
+    reviews = _example("reviews")
+    return reviews.short_review(reviews.explain_reviews().explanation).plot()
 
 
 def digits() -> Figure:
@@ -97,6 +92,11 @@ def digits() -> Figure:
     images = _example("images")
     shown = images.explain_digits(*images.digit_images())[1][:5]
     return plot_images(shown, labels=[reading.predicted for reading in readings(shown)])
+
+
+def photograph() -> Figure:
+    """Return a photograph of a cat; its effects are measured with the model, which takes minutes."""
+    return _example("photo").explain_cat()[1].plot()
 
 
 def _example(name: str) -> Any:
@@ -107,13 +107,18 @@ def _example(name: str) -> Any:
 
 
 # Pictures that the files in examples/ draw.
-EXAMPLES: Mapping[str, Callable[[], Figure]] = {"readme-text": review, "digits": digits}
+EXAMPLES: Mapping[str, Callable[[], Figure]] = {
+    "readme-text": review,
+    "readme-image": photograph,
+    "digits": digits,
+}
 
 
 # Pictures of docs/pictures: their titles, and the file with the code that draws them.
 SOURCES = {
     "readme-table": ("A row of a table: prediction, signed effects", "README.md"),
     "readme-text": ("A review with highlighted words", "examples/reviews.py"),
+    "readme-image": ("A photograph with outlined patches", "examples/photo.py"),
     "digits": ("Digits with outlined patches", "examples/images.py"),
     "idea": ("The idea, animated", "website/idea.py"),
 }
