@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from l2x.display import ACCENT, AGAINST, GRID, INK, MUTED, SECOND, SOFT, THIRD, TOWARDS, plot_images, readings
+from l2x.errors import MissingExtraError
 from website import ROOT, idea
 
 if TYPE_CHECKING:
@@ -78,7 +79,11 @@ def draw(folder: Path, table: Figure) -> None:
     (folder / "idea.svg").write_text(idea_file())
     (folder / "readme-table.svg").write_text(figure_file(table))
     for name, make in EXAMPLES.items():
-        (folder / f"{name}.svg").write_text(figure_file(make()))
+        print(f"drawing {name}.svg", flush=True)
+        try:
+            (folder / f"{name}.svg").write_text(figure_file(make()))
+        except MissingExtraError as error:
+            print(f"{name}.svg stays as it is: {error}")
 
 
 def review() -> Figure:
