@@ -9,7 +9,7 @@ import pytest
 
 import l2x
 from l2x.baselines import METHODS
-from l2x.evaluation._comparison import EXPLAINERS, NAMES, Comparison
+from l2x.evaluation._comparison import EXPLAINERS, NAMES, VARIANTS, Comparison
 from l2x.learning._training import TrainingPlan
 
 PLAN = TrainingPlan.quick()
@@ -81,7 +81,17 @@ def test_regression_and_an_evaluator() -> None:
 
 def test_every_method_can_be_called_by_name() -> None:
     needs_surrogate = {"global"}
-    assert {*NAMES} == {*EXPLAINERS, *METHODS} - needs_surrogate
+    assert {*NAMES} == {*EXPLAINERS, *VARIANTS, *METHODS} - needs_surrogate
+
+
+def test_learned_and_refined_selections_share_one_explainer() -> None:
+    found = l2x.compare(classifier, X, ["l2x", "learned", "refined"], k=1, rows=50, training=PLAN)
+    assert found.to_frame()["fit_seconds"].nunique() == 1
+    learned, refined = found.explanations["learned"], found.explanations["refined"]
+    assert learned.known_predictions is None
+    assert refined.confirmed is not None
+    assert (refined.confirmed.mean(), refined.queries.max()) >= (0.95, 1)
+    assert np.array_equal(learned.scores, refined.scores)
 
 
 @pytest.mark.parametrize(

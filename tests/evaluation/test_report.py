@@ -99,6 +99,18 @@ def test_as_many_features_as_a_row_needs(
     assert half["evaluator"]["selection"] == found["evaluator"]["selection"]
 
 
+def test_refined_and_learned_selections_are_reported_on(
+    fitted: l2x.Explainer, evaluator: FittedSurrogate, tables: Tables, plan: l2x.TrainingPlan
+) -> None:
+    X, options = tables.test, {"evaluator": evaluator, "training": plan, "brief": True}
+    for how in ({"polish": False}, {"refine": 5}):
+        found = l2x.report(fitted, one_column, tables.evaluator, X, **how, **options)
+        alone = l2x.report(fitted.explain(X, **how), one_column, tables.evaluator, X, **options)
+        assert found["evaluator"]["selection"] == alone["evaluator"]["selection"]
+    with pytest.raises(InputError, match="refine= needs an explainer"):
+        l2x.report(fitted.explain(X), one_column, tables.evaluator, X, refine=5, **options)
+
+
 def test_a_share_is_for_an_explainer(
     evaluator: FittedSurrogate, tables: Tables, plan: l2x.TrainingPlan
 ) -> None:

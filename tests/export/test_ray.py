@@ -75,7 +75,7 @@ def folder(fitted: l2x.Explainer, tmp_path_factory: pytest.TempPathFactory) -> P
         part.to_parquet(path / "rows" / f"{i}.parquet", index=False)
     frame.to_parquet(path / "rows.parquet", index=False)
     fitted.save(path / "e.l2x")
-    explain = BatchExplainer(fitted, NAMES, copy=["id"], k=2)
+    explain = BatchExplainer(fitted, NAMES, copy=["id"], k=2, options={"polish": False})
     explain_table(explain, Table(path / "rows.parquet"), path / "local.parquet")
     return path
 
@@ -101,6 +101,19 @@ def test_a_cluster_of_two_nodes_gives_the_same_explanations(cluster: Any, folder
     # Ray decides which file holds which rows.
     pd.testing.assert_frame_equal(many.sort_values("id", ignore_index=True), expected)
     assert len({node["NodeID"] for node in cluster.nodes()}) == 2
+
+
+@pytest.mark.slow
+def test_a_cluster_polishes_and_refines_with_the_model(cluster: Any, folder: Path) -> None:
+    X = pd.read_parquet(folder / "rows.parquet")[NAMES]
+    expected = l2x.load(folder / "e.l2x", model=one_column).explain(X, 2, refine=3)
+    command = ["explain", folder / "e.l2x", folder / "rows", "--copy", "id", "--k", 2, "-q", "--refine", 3]
+    command += ["--model", "toy_models:one_column", "--engine", "ray", "-o", folder / "refined.parquet"]
+    done = CliRunner().invoke(app, [str(part) for part in command])
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = pd.read_parquet(folder / "refined.parquet")
+    assert found["confirmed"].tolist() == expected.confirmed.tolist()
+    assert found[["feature_1", "feature_2"]].to_numpy().tolist() == expected.names
 
 
 @pytest.mark.slow

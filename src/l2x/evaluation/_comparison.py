@@ -43,8 +43,14 @@ EXPLAINERS: dict[str, dict[str, Any]] = {
     "fastshap": {"sampler": Shapley(), "objective": "surrogate"},
     "sequential": {"selector": "sequential"},
 }
+# The same explainer as OURS, fitted once for all of them, with other options of `explain`.
+VARIANTS: dict[str, dict[str, Any]] = {"learned": {"polish": False}, "refined": {"refine": 30}}
 # Methods that can be called by name; the others need a surrogate.
-NAMES = [*EXPLAINERS, *(name for name, method in METHODS.items() if "surrogate" not in method.options())]
+NAMES = [
+    *EXPLAINERS,
+    *VARIANTS,
+    *(name for name, method in METHODS.items() if "surrogate" not in method.options()),
+]
 FEWEST_ROWS = 20
 
 
@@ -140,8 +146,9 @@ def compare(
     X : rows
         At least 20 rows, as the view takes them.
     methods : list
-        Names ("l2x", "fastshap" for Shapley values in one forward pass, "sequential" for explanations that
-        cannot leak, and the keys of `l2x.baselines.METHODS` that need no surrogate, such as "lime" or
+        Names ("l2x", "learned" for the same without polishing, "refined" for the same with up to 30 queries
+        per row, "fastshap" for Shapley values in one forward pass, "sequential" for explanations that cannot
+        leak, and the keys of `l2x.baselines.METHODS` that need no surrogate, such as "lime" or
         "random"), explainers (fitted here if necessary), other objects with explain(X, k), or pairs (label,
         any of these).
     k : int
@@ -153,7 +160,7 @@ def compare(
     evaluator : FittedSurrogate or BoostedEvaluator, optional
         A `fit_evaluator` or `fit_boosted_evaluator` on rows that are not in X; adds a column.
     training : TrainingPlan, optional
-        Training plan of "l2x", "fastshap" and "sequential", by default the view's.
+        Training plan of explainers that are named, by default the view's.
     seed : int
         Seed of the split, of methods that learn, and of methods that draw samples.
 
@@ -187,12 +194,14 @@ def compare(
 
     lines: list[Compared] = []
     explanations: dict[str, Any] = dict.fromkeys(contenders)
+    fits: dict[str, tuple[Explainer, float]] = {}
     # Methods that need training come last: errors in the others then show before the long wait.
     for label in sorted(contenders, key=lambda label: _needs_fit(contenders[label])):
+        contender = contenders[label]
+        method, fit_seconds = _fitted(contender, k, options, fits)
         started = time.perf_counter()
-        method = _fitted(contenders[label], k, options)
-        fitted = time.perf_counter()
-        explanation = explanations[label] = method.explain(test, k)
+        how = VARIANTS.get(contender, {}) if isinstance(contender, str) else {}
+        explanation = explanations[label] = method.explain(test, k, **how)
         explained = time.perf_counter()
         masks = removal_test(explanation.mask, selectable_units(view, test), seed=seed)
         measured = masks.map(partial(masked_predictions, black_box, view, test)).map(measure)
@@ -202,8 +211,8 @@ def compare(
             random=measured.random[0].value,
             removal=measured.removal.value,
             evaluator=float("nan"),
-            fit_seconds=fitted - started,
-            seconds_per_row=(explained - fitted) / len(predictions),
+            fit_seconds=fit_seconds,
+            seconds_per_row=(explained - started) / len(predictions),
         )
         if evaluator is not None:
             line = replace(line, evaluator=measure(evaluator.predict(test, explanation.mask)).value)
@@ -233,20 +242,29 @@ def _halves(X: Any, features: View | None, rows: int, seed: int) -> tuple[View, 
     return view, train, view.check(test)
 
 
-def _fitted(method: Any, k: int, options: dict[str, Any]) -> Any:
-    """Return the method, made with those of the options that it takes, and fitted if it needs to be."""
-    train = options["background"]
-    if isinstance(method, str) and method in EXPLAINERS:
-        # A fitted view is fitted once more, on the same rows.
-        own = {name: options[name] for name in ("features", "training", "seed")}
-        method = Explainer(options["model"], k, **own, **EXPLAINERS[method])
+def _fitted(
+    method: Any, k: int, options: dict[str, Any], fits: dict[str, tuple[Explainer, float]]
+) -> tuple[Any, float]:
+    """Return the method, made with those of the options that it takes and fitted if needed, and the seconds.
+
+    `fits` holds the explainers that were fitted by name, because variants share one.
+    """
+    train, started = options["background"], time.perf_counter()
+    if isinstance(method, str) and method in (*EXPLAINERS, *VARIANTS):
+        name = OURS if method in VARIANTS else method
+        if name not in fits:
+            # A fitted view is fitted once more, on the same rows.
+            own = {option: options[option] for option in ("features", "training", "seed")}
+            explainer = Explainer(options["model"], k, **own, **EXPLAINERS[name]).fit(train)
+            fits[name] = explainer, time.perf_counter() - started
+        return fits[name]
     if isinstance(method, Explainer):
         method = attach_model(method, options["model"])
-        return method if hasattr(method, "selector_") else method.fit(train)
-    if isinstance(method, str):
+        method = method if hasattr(method, "selector_") else method.fit(train)
+    elif isinstance(method, str):
         method = make_method(method, **options, progress=False)
-        return method.fit(train) if method.needs_training else method
-    return method
+        method = method.fit(train) if method.needs_training else method
+    return method, time.perf_counter() - started
 
 
 def _labelled(methods: Iterable[Any]) -> dict[str, Any]:
@@ -274,7 +292,7 @@ def _labelled(methods: Iterable[Any]) -> dict[str, Any]:
 def _needs_fit(method: Any) -> bool:
     """Return whether an explainer has to be trained first."""
     if isinstance(method, str):
-        return method in EXPLAINERS
+        return method in (*EXPLAINERS, *VARIANTS)
     return isinstance(method, Explainer) and not hasattr(method, "selector_")
 
 

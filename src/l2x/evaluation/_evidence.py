@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -80,17 +81,24 @@ class Subject:
     repeats: Sequence[Explanation] = ()  # of the same rows, by the same method with other seeds
     source: Any = None  # the method, with explain(X, k); None for precomputed explanations
     explain_seconds: float | None = None  # for all rows
-    keep: float | None = None  # the share of information to preserve, see `Explainer.explain`
+    how: Mapping[str, Any] = field(default_factory=dict)  # further options of `Explainer.explain`
 
     def selections(self, method: Any, X: Any) -> Explanation:
-        """Return what a method selects in X with the same k and `keep`."""
-        return selections_of(method, X, self.explanation.k, self.keep)
+        """Return what a method selects in X with the same k and options."""
+        return selections_of(method, X, self.explanation.k, self.how)
 
 
 def subject_of(
-    given: Any, X: Any, k: int | None, name: str | None, *, model: Any = None, keep: float | None = None
+    given: Any,
+    X: Any,
+    k: int | None,
+    name: str | None,
+    *,
+    model: Any = None,
+    how: Mapping[str, Any] | None = None,
 ) -> Subject:
     """Explain X by the first of `given`, one method or a list, and by the others for comparison."""
+    how = how or {}
     members = [attach_model(one, model) for one in (given if isinstance(given, list | tuple) else [given])]
     if not members:
         raise InputError("There is nothing to report on: pass an explainer or an explanation.")
@@ -99,17 +107,17 @@ def subject_of(
             kind = type(member).__name__
             raise InputError(f"Cannot report on a {kind}: pass an explainer, or its explanation of X_test.")
     first, *repeated = members
-    if keep is not None and isinstance(first, Explanation):
-        raise InputError("keep= needs an explainer; precomputed explanations already have their sizes.")
+    if how and isinstance(first, Explanation):
+        raise InputError(f"{next(iter(how))}= needs an explainer; these explanations are already computed.")
     k = getattr(first, "k", None) if k is None else k
     if k is None:
         raise InputError(f"{type(first).__name__} has no k; pass k=, the number of features to select.")
-    explanation, seconds = _timed(first, X, k, keep)
-    repeats = [selections_of(other, X, k, keep) for other in repeated]
+    explanation, seconds = _timed(first, X, k, how)
+    repeats = [selections_of(other, X, k, how) for other in repeated]
     if isinstance(first, Explanation):
         return Subject(name or "explanations", explanation, repeats)
     own_name = getattr(first, "name", None) or f"l2x, objective={getattr(first, 'objective', '?')!r}"
-    return Subject(name or str(own_name), explanation, repeats, first, seconds, keep)
+    return Subject(name or str(own_name), explanation, repeats, first, seconds, how)
 
 
 def attach_model(method: Any, model: Any) -> Any:
@@ -118,25 +126,29 @@ def attach_model(method: Any, model: Any) -> Any:
     return method.with_model(model) if loaded else method
 
 
-def selections_of(method: Any, X: Any, k: int, keep: float | None = None) -> Explanation:
-    """Return what a method, or a precomputed explanation of X, selects with this k."""
+def selections_of(method: Any, X: Any, k: int, how: Mapping[str, Any] = MappingProxyType({})) -> Explanation:
+    """Return what a method, or a precomputed explanation of X, selects with this k.
+
+    `how` are further options of `Explainer.explain`: keep, polish, refine.
+    """
     if isinstance(method, Explanation):
         if len(method) != len(X):
             raise InputError(f"The explanation has {len(method)} rows, X_test has {len(X)}.")
         # The same ranking, cut after k. Sizes only hold for the k that they were learned with.
         return replace(method, k=k, sizes=method.sizes if k == method.k else None)
-    if keep is not None and not isinstance(method, Explainer):
-        raise InputError(f"keep= needs an l2x.Explainer; a {type(method).__name__} selects k features.")
-    explanation: Explanation = method.explain(X, k, **({} if keep is None else {"keep": keep}))
+    if how and not isinstance(method, Explainer):
+        option, kind = next(iter(how)), type(method).__name__
+        raise InputError(f"{option}= needs an l2x.Explainer; a {kind} only has explain(X, k).")
+    explanation: Explanation = method.explain(X, k, **how)
     return explanation
 
 
-def _timed(method: Any, X: Any, k: int, keep: float | None) -> tuple[Explanation, float]:
+def _timed(method: Any, X: Any, k: int, how: Mapping[str, Any]) -> tuple[Explanation, float]:
     """Return an explanation and the seconds it took, without the set-up of a first call."""
     seconds = 0.0
     for _ in range(2):
         started = time.perf_counter()
-        explanation = selections_of(method, X, k, keep)
+        explanation = selections_of(method, X, k, how)
         _ = explanation.mask  # ranking is part of the work
         seconds = time.perf_counter() - started
         if seconds >= SET_UP:

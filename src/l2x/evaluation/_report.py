@@ -163,6 +163,8 @@ def report(
     k: int | None = None,
     *,
     keep: float | None = None,
+    polish: bool | None = None,
+    refine: int = 0,
     name: str | None = None,
     reference: Reference | None = None,
     evaluator: FittedSurrogate | None = None,
@@ -187,6 +189,10 @@ def report(
         Number of features; by default the explainer's own.
     keep : float, optional
         Report on `explain(X, k, keep=...)`, with as many features as each row needs.
+    polish : bool, optional
+        With False, report on the learned selections; by default, as `explain` does, on polished ones.
+    refine : int
+        Report on `explain(X, k, refine=...)`, with at most this many queries per row.
     name : str, optional
         The method's name, for the title.
     reference : Reference, optional
@@ -216,7 +222,9 @@ def report(
     ('untested', True)
     """
     seed, reference, black_box = checked_seed(seed), reference or Reference(), as_black_box(model)
-    subject = subject_of(explainers, X_test, k, name, model=model, keep=keep)
+    given = {"keep": keep, "polish": polish, "refine": refine or None}
+    how = {option: value for option, value in given.items() if value is not None}
+    subject = subject_of(explainers, X_test, k, name, model=model, how=how)
     _check_shapes(subject.explanation.scores.shape, reference, evaluator)
     view = fitted_view(subject.explanation.view, X_test)
     X_test = view.check(X_test)

@@ -75,14 +75,19 @@ def explain(
     dataset : ray.data.Dataset
         Rows, such as `ray.data.read_parquet(...)`.
     explain : BatchExplainer
-        What to compute for each batch; it is sent to the nodes once. Load its explainer with `device="cpu"`.
+        What to compute for each batch; it is sent to the nodes once. Load its explainer with `device="cpu"`,
+        and with the model if selections are to be polished, verified or refined.
     actors : int, optional
         Maximum number of parallel workers; by default as many as the cluster has processors.
     batch_rows : int
         Rows per batch.
     """
-    if explain.explainer.uses_prediction:
-        raise InputError("A prediction-aware explainer cannot be used with Ray.")
+    explainer = explain.explainer
+    if explainer.uses_prediction and not explain.predictions and explainer.model is None:
+        raise InputError(
+            "This explainer is prediction-aware: name the columns that hold the model's predictions, or load "
+            "it with the model."
+        )
     return _mapped(dataset, explain, actors=actors, batch_rows=batch_rows)
 
 

@@ -42,6 +42,15 @@ class EvaluateOptions:
         float | None,
         Option(metavar="SHARE", help="Evaluate explanations of variable size, as in `l2x explain`."),
     ] = None
+    polish: Annotated[
+        bool, Option("--polish/--no-polish", help="Evaluate polished selections, or the learned ones.")
+    ] = True
+    refine: Annotated[
+        int,
+        Option(
+            min=0, metavar="N", help="Evaluate selections that are refined with at most N queries per row."
+        ),
+    ] = 0
     drop: Drop = None
     column: Column = None
     rows: Annotated[
@@ -90,7 +99,8 @@ def evaluate(options: EvaluateOptions) -> None:
     plan = training_plan(explainer.features_, paper=False, quick=options.quick, progress=not options.quiet)
     result = report(
         explainer, black_box, evaluated, measured, k,
-        keep=options.keep, training=plan, brief=options.brief, seed=options.seed,
+        keep=options.keep, polish=None if options.polish else False, refine=options.refine,
+        training=plan, brief=options.brief, seed=options.seed,
     )  # fmt: skip
     _print(result, options)
 

@@ -232,11 +232,13 @@ def _explain_with_ray(options: ExplainOptions) -> None:
     from l2x.errors import InputError
     from l2x.export import load, ray
 
-    if options.output is None or options.predictions or options.model or options.verify or options.refine:
-        raise InputError("--engine ray needs -o, and takes no --predictions, --model, --verify or --refine.")
+    if options.output is None:
+        raise InputError("--engine ray needs -o.")
     started = time.perf_counter()
+    model = None if options.model is None else load_black_box(options.model)
+    explainer = load(options.file, model=model, device="cpu")
+    _check_predictions(explainer, options)
     rows = ray.read_parquet(options.data, address=options.address, progress=not options.quiet)
-    explainer = load(options.file, device="cpu")
     run = _batch_explainer(explainer, ray.described(rows), options)
     size = {} if options.batch_rows is None else {"batch_rows": options.batch_rows}
     ray.write(ray.explain(rows, run, actors=options.workers, **size), options.output)
