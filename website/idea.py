@@ -80,7 +80,7 @@ def idea() -> str:
             f"{text(at, 252, COLUMNS[column])}{text(at, 273, effect, 'amount')}</g>",
         ]
     parts += [
-        text(middle, 300, "Your model is queried here only.", "quiet"),
+        text(middle, 300, "Your model is queried while fitting.", "quiet"),
         text(centre(RIGHT, 2.5), 300, "One forward pass; effects are signed.", "quiet"),
     ]
     return "\n".join(parts)
