@@ -71,6 +71,7 @@ def test_layouts(form: str, masking: str) -> None:
     mask = np.random.default_rng(1).random((20, 36)) < 0.5
     masked = view.for_model(X, mask)
     assert masked.dtype == X.dtype
+    assert np.array_equal(masked, view.filled(X, view.plane(mask)))
     inside = np.broadcast_to(view.pixels(mask), X.shape)
     assert np.array_equal(masked[inside], X[inside])
     outside = masked[~inside]
