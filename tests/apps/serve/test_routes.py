@@ -142,7 +142,27 @@ def test_effects_can_be_switched_off(client: TestClient) -> None:
     assert "effects" in again.json()["rows"][0]
 
 
-@pytest.mark.parametrize("wrong", [{"class": "venus"}, {"class": [1]}, {"effects": "yes"}])
+def test_effects_on_log_odds(client: TestClient) -> None:
+    rows, X = rows_of("columns", 5)
+    path = f"/v1/explainers/{name_of('columns')}/explain"
+    explanation = l2x.load(file_of("columns"), model=MODELS["columns"]).explain(X)
+    name = str(explanation.source.classes[0])
+    reply = client.post(path, json={"rows": rows, "scale": "log-odds", "class": name})
+    assert reply.status_code == 200, reply.text
+    wanted = explanation.for_class(name, scale="log-odds").to_dict(effects=True)
+    for row, each in zip(reply.json()["rows"], wanted, strict=True):
+        check_effects(row, each)
+        assert row["effects"]["scale"] == "log-odds"
+    assert "scale" not in client.post(path, json={"rows": rows}).json()["rows"][0]["effects"]
+    rows, _ = rows_of("regression", 1)
+    path = f"/v1/explainers/{name_of('regression')}/explain"
+    with TestClient(service("regression")) as regression:
+        assert regression.post(path, json={"rows": rows, "scale": "log-odds"}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"class": "venus"}, {"class": [1]}, {"effects": "yes"}, {"scale": "odds"}, {"scale": [1]}]
+)
 def test_invalid_options_of_effects(client: TestClient, wrong: dict[str, Any]) -> None:
     rows, _ = rows_of("columns", 1)
     reply = client.post(f"/v1/explainers/{name_of('columns')}/explain", json={"rows": rows} | wrong)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from l2x.apps.serve._tables import TableGraph, chosen_outputs, table_graph
 from l2x.apps.serve._watching import Watcher
 from l2x.errors import BlackBoxError, InputError, some
 from l2x.explainer import Explainer
-from l2x.explanation import Effects, Explanation
+from l2x.explanation import Effects, Explanation, Scale
 from l2x.export import Artifact, read
 from l2x.features import checked_k
 from l2x.learning import EXACT, Examiner, Gaussian, checked_predictions, checked_share
@@ -49,13 +49,14 @@ class ExplainRequest:
     output: int | None = None  # the position of the class that effects refer to; None for the predicted class
     polish: bool = False  # whether the surrogate improves the learned selection
     refine: int = 0  # the maximum number of masked queries per row that confirm a selection
+    scale: Scale | None = None  # of effects, by default the probability or the predicted value
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """Return what the requests of a batch must have in common; effects depend on k."""
         k = self.k if self.effects or self.keep is not None else None
         k = self.k if self.polish or self.refine else k
-        return self.predictions is None, self.keep, self.effects, self.polish, self.refine, k
+        return self.predictions is None, self.keep, self.effects, self.polish, self.refine, self.scale, k
 
     @property
     def cost(self) -> int:
@@ -126,7 +127,8 @@ class Served:
         )
         if keep is not None and refine:
             raise InputError("'keep' selects by the learned scores alone; leave out 'refine'.")
-        return ExplainRequest(rows, k, predictions, keep, effects, output, polish, refine)
+        scale = self.scale(given.get("scale"))
+        return ExplainRequest(rows, k, predictions, keep, effects, output, polish, refine, scale)
 
     def polish(self, given: Any, keep: float | None, *, known: bool) -> bool:
         """Return whether selections are polished, by default if predictions are known, as by `explain`."""
@@ -170,6 +172,15 @@ class Served:
         if not matches:
             raise InputError(f"There is no class '{str(given)[:50]}'; choose one of {some(known)}.")
         return matches[0]
+
+    def scale(self, given: Any) -> Scale | None:
+        """Return the scale of effects; raise an InputError if it is invalid."""
+        known: tuple[Scale, ...] = ("value",) if self.regression else ("probability", "log-odds")
+        if given is None:
+            return None
+        if given not in known:
+            raise invalid_body(f"'scale' must be one of {', '.join(known)}.")
+        return cast(Scale, given)
 
     def k(self, given: Any) -> int:
         """Return the k of a request, by default the explainer's own; raise an InputError if it is invalid."""
@@ -225,7 +236,8 @@ class Served:
             inputs, indices, scores = explanation.inputs, explanation.indices, explanation.scores
             limits = limits if explanation.sizes is None else explanation.sizes.tolist()
             if requests[0].effects:
-                effects, by = self.effects_of(explanation, outputs), explanation.predicted_by
+                effects = self.effects_of(explanation, outputs, requests[0].scale)
+                by = explanation.predicted_by
         amounts = None if effects is None else effects.effects.tolist()
         features = [
             [
@@ -243,12 +255,15 @@ class Served:
         """Return whether the graph can explain a request; with predictions, selections are polished."""
         if self.graph is None or request.keep is not None or request.predictions is not None:
             return False
-        if request.polish or request.refine:
+        if request.polish or request.refine or request.scale is not None:
             return False
         return not request.effects or (self.graph.effects and request.k == self.explainer.k)
 
-    def effects_of(self, explanation: Explanation, outputs: Sequence[int | None]) -> Effects:
+    def effects_of(
+        self, explanation: Explanation, outputs: Sequence[int | None], scale: Scale | None = None
+    ) -> Effects:
         """Return effects on one class of each row, by default the predicted one."""
+        explanation = replace(explanation, scale=scale)
         if any(output is not None for output in outputs):
             chosen = chosen_outputs(outputs, explanation.predictions, regression=self.regression)
             explanation = replace(explanation, explained=chosen)

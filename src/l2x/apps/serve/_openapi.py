@@ -36,6 +36,7 @@ class EffectSums(BaseModel):
     alone: float = Field(description="the prediction from the selected features alone")
     without: float = Field(description="the prediction from all other features")
     explained: Any = Field(None, alias="class", description="the class that effects refer to")
+    scale: str | None = Field(None, description="log-odds, if the request asks for them")
     predicted_by: str = Field(description="model or surrogate")
 
 
@@ -136,6 +137,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 EFFECTS = "whether to return signed effects; default: yes, unless the service was started with --no-effects"
 CLASS = "the class that effects refer to; default: the predicted class of each row"
+SCALE = "of effects: probability (the default) or log-odds; value for regression"
 POLISH = (
     "whether the surrogate searches near the learned selection for one that explains this prediction better"
 )
@@ -163,6 +165,7 @@ def rows_body(catalogue: Catalogue, *, explain: bool) -> dict[str, Any]:
             },
             "effects": {"type": "boolean", "description": EFFECTS},
             "class": {"description": CLASS},
+            "scale": {"enum": ["probability", "log-odds", "value"], "description": SCALE},
             "polish": {"type": "boolean", "description": POLISH},
             "refine": {"type": "integer", "minimum": 0, "description": REFINE},
         }

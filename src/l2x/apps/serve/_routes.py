@@ -1,7 +1,7 @@
 """The routes for JSON: explainers, and the models behind them.
 
 POST /v1/explainers/{name}/explain   {"rows": [...], "k": 3}   -> {"rows": [{"features": [...]}, ...]}
-                                     "effects": false leaves out signed effects; "class" chooses theirs
+                                     "effects": false leaves out signed effects; "class", "scale": which
 POST /v1/models/{name}/predict       {"rows": [...]}           -> {"predictions": [[...], ...]}
 POST /v2/models/{name}/infer         {"inputs": [...]}         -> {"outputs": [...]}, as KServe defines them
 """
@@ -83,7 +83,7 @@ class Routes:
         slot = self._catalogue[request.path_params["name"]]
         slot.admit()
         served = slot.served
-        keys = ("rows", "k", "keep", "predictions", "effects", "class", "polish", "refine")
+        keys = ("rows", "k", "keep", "predictions", "effects", "class", "scale", "polish", "refine")
         content = await read_json(request, self._settings, keys, row_values=served.row_values)
         given = checked_rows(request, content.get("rows"), self._settings)
         rows = await outside_loop(declared_size(request), served.rows.parse, given)
@@ -183,6 +183,8 @@ def effects_json(served: Served, effects: Effects, by: str, row: int) -> dict[st
     content: dict[str, Any] = {name: float(getattr(effects, name)[row]) for name in sums}
     if served.classes is not None:
         content["class"] = served.classes[effects.outputs[row]]
+    if effects.scale == "log-odds":
+        content["scale"] = effects.scale
     return content | {"predicted_by": by}
 
 
