@@ -83,3 +83,23 @@ def test_every_picture_and_link_exists() -> None:
     for target in re.findall(r"\]\((?!http|#)([^)]+)\)", README):
         assert (ROOT / target).exists(), target
     assert all(text.strip() for text in re.findall(r"!\[([^\]]*)\]", README))
+
+
+def test_the_comparison_has_the_break_even(monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = pytest.importorskip("website.readme", reason="the group docs is not installed")
+    from l2x_experiments.records import Records
+
+    shared = {
+        "part": "tables", "problem": "Adult", "seed": 0, "rows": 150, "k": 3, "machine": "a machine",
+        "posthoc_accuracy": [0.5, 0.94, 0.91], "judge_accuracy": 0.93,
+    }  # fmt: skip
+    ours = {"method": "polished", "queries": 0, "explain_seconds": 0.15, "fit_seconds": 10.0}
+    theirs = {"method": "Kernel SHAP, 1,000", "queries": 1000, "explain_seconds": 150.15, "fit_seconds": 0.0}
+    slower = {"method": "TreeSHAP", "queries": 0, "explain_seconds": 0.015, "fit_seconds": 0.0}
+    found = Records({**shared, **one} for one in (ours, theirs, slower))
+    monkeypatch.setattr(readme, "records", lambda name: found)
+    lines = readme.comparison_table().splitlines()
+    assert lines[2] == "| l2x | 0.940 | 0.910 | 0.930 | 0 | 1 | 10 s | – |"
+    assert lines[3].endswith("| 0.1 | – | never |")
+    assert lines[4].endswith("| 1,000 | – | 10 rows |")
+    assert "the same 150 rows" in lines[-1]

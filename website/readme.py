@@ -68,8 +68,8 @@ def comparison_table() -> str:
             costs = [f"{found.mean('queries'):,.0f}", _milliseconds(found), _setup(found)]
             rows.append([name, *accuracies, *evaluators, *costs, _break_even(ours, found)])
     columns = [
-        "", "post-hoc, median", "post-hoc, resampled", "evaluator", "boosted evaluator", "queries per row",
-        "ms per row", "fit", "l2x is faster after",
+        "", "post-hoc, median", "post-hoc, resampled", "evaluator", "queries per row", "ms per row",
+        "fit", "l2x is faster after",
     ]  # fmt: skip
     rows_tested, k = census[0]["rows"], census[0]["k"]
     error = 0.5 / rows_tested**0.5
