@@ -61,12 +61,10 @@ def comparison_table() -> str:
     rows = []
     for method, name in METHODS.items():
         if found := census.select(method=method):
-            accuracies = [
-                _share(found, "posthoc_accuracy", MASKINGS.index(m)) for m in ("median", "resample")
-            ]
-            evaluators = [_share(found, "judge_accuracy"), _share(found, "boosted_accuracy")]
+            shares = [_share(found, "posthoc_accuracy", MASKINGS.index(m)) for m in ("median", "resample")]
+            shares.append(_share(found, "judge_accuracy"))
             costs = [f"{found.mean('queries'):,.0f}", _milliseconds(found), _setup(found)]
-            rows.append([name, *accuracies, *evaluators, *costs, _break_even(ours, found)])
+            rows.append([name, *shares, *costs, _break_even(ours, found)])
     columns = [
         "", "post-hoc, median", "post-hoc, resampled", "evaluator", "queries per row", "ms per row",
         "fit", "l2x is faster after",
