@@ -56,7 +56,8 @@ def page_of(records: Path, folder: Path) -> tuple[str, str, str]:
     made = f"Made by `{command(name)}` from `results/{records.name}`"
     if name in BENCHMARKS:
         title, subtitle = BENCHMARKS[name][0], "Compared with goals that were set beforehand"
-        return title, subtitle, f"# {title}\n\n{made}.\n\n{benchmark_table(json.loads(records.read_text()))}"
+        found = json.loads(records.read_text())
+        return title, subtitle, f"# {title}\n\n{made}. {conditions(found)}\n\n{benchmark_table(found)}"
     report = report_of(name)
     body = [section_text(section, name, number, folder) for number, section in enumerate(report.sections)]
     head = f"# {report.title}\n\n*{report.subtitle}.* {made} (`--report-only` makes only the page)."
@@ -85,6 +86,16 @@ def section_text(section: Any, name: str, number: int, folder: Path) -> str:
     if section.html is not None:
         parts.append(f'<div class="output">{section.html.markup}</div>'.replace("\n", " "))
     return "\n\n".join(parts)
+
+
+def conditions(records: list[dict[str, Any]]) -> str:
+    """Name the machines of a benchmark, its threads and its seeds."""
+
+    def distinct(key: str) -> str:
+        return " or ".join(dict.fromkeys(str(record[key]) for record in records if key in record))
+
+    seeds = f", seed {distinct('seed')}" if distinct("seed") else ""
+    return f"Measured on {distinct('machine')}, {distinct('threads')} thread(s) per process{seeds}."
 
 
 def benchmark_table(records: list[dict[str, Any]]) -> str:

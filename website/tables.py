@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from l2x_experiments import ablation, adult, audit, leakage, robustness
+from l2x_experiments import ablation, adult, audit, leakage, refine, robustness
 from l2x_experiments.methods import LABELS
 from l2x_experiments.records import NOTHING, Records
 from l2x_experiments.report import Cell, Table, mean_sd, name_of
@@ -146,6 +146,16 @@ def other_verdicts_table() -> str:
     return Table.of(reports.groups(set=OTHER_SETS), cells).markdown().rstrip()
 
 
+def refine_table() -> str:
+    """Return what polishing and refining achieve, compared with methods that query the model for each row."""
+    found = records("refine").select(part="tables")
+    chosen = Records(record for record in found if record["problem"] in refine.FINAL)
+    if not chosen:
+        return "`l2x reproduce refine` measures this; there are no records yet."
+    table = refine.table(chosen).markdown()
+    return f"{table}\n{chosen[0]['rows']:,} rows of each table; {' and '.join(chosen.distinct('machine'))}."
+
+
 def self_check_table() -> str:
     """Return how often the self-check warns, compared with the truth."""
     return robustness.rates(records("robustness")).markdown().rstrip()
@@ -264,6 +274,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "how-to/serve.md": {"capacity": capacity_table},
     "how-to/check.md": {"self-check": self_check_table},
     "how-to/audit.md": {"audit": audit_tables},
+    "how-to/every-row.md": {"refine": refine_table},
     "benchmarks/reproduce.md": {"ablation": ablation_tables, "printed": printed_table},
     "concepts/trust.md": {"verdicts": verdicts_table, "other data": other_verdicts_table},
     "concepts/which-method.md": {"census": census_table},
