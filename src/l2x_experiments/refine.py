@@ -6,6 +6,7 @@ tables     breast cancer with three models, Adult, and the eight tables of table
            quarter the first rows for all methods alike.
 truths     synthetic sets with the true model: the share of rows with exactly the true features; and a table
            of 500 rows in which one column decides which other one matters
+leakage    the report's leakage test of learned and of polished selections of the same explainer
 records    one for each method and seed; post-hoc accuracy and the removal test under three maskings, or R²
 goals      added by the page: a measure, its value, the goal, and whether it holds
 
@@ -15,7 +16,7 @@ Methods that query the model for each row are measured with the first seed only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -25,16 +26,17 @@ import numpy as np
 import l2x
 from l2x import baselines
 from l2x._base.arrays import Array
-from l2x.datasets import SyntheticData, adult, synthetic
+from l2x.datasets import INVASE_SETS, SyntheticData, adult, synthetic
 from l2x.display import ACCENT, MUTED, SECOND, THIRD, new_figure, note, style
 from l2x.evaluation import exact_sets, fit_boosted_evaluator, fit_evaluator
 from l2x.explanation import Explanation
 from l2x.learning import losses, masked_predictions
 from l2x.model import as_black_box, query
-from l2x_experiments import robustness
-from l2x_experiments.methods import Budget
+from l2x_experiments import adult as adult_experiment
+from l2x_experiments import leakage, robustness
+from l2x_experiments.methods import Budget, Setting, fitted, report_record
 from l2x_experiments.records import NOTHING, Record, Records, measured_here, timed
-from l2x_experiments.report import Cell, Report, Table, mean_sd, measured_on
+from l2x_experiments.report import FINDINGS, Cell, Report, Table, mean_sd, measured_on
 from l2x_experiments.runner import Experiment, Job
 from l2x_experiments.tables import DEVELOPMENT, FINAL, TABLES, fetch_all
 
@@ -82,25 +84,30 @@ CANCER_K, CENSUS_ROWS = 5, 24_000
 PROBLEMS = (*CANCER, "Adult", *DEVELOPMENT, *FINAL)
 TRUTHS = ("xor", "orange_skin", "nonlinear_additive", "switch")
 GATE_ROWS, GATE_COLUMNS = 500, 15
+# Problems of the leakage test.
+LEAKAGE = ("switch", *INVASE_SETS, "Adult")
 # Offset of the seeds of test rows, as in synthetic.py.
 TEST_SEED = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefineBudget(Budget):
-    """Also `truth_rows`, from which explainers of synthetic sets learn."""
+    """Also `truth_rows`, from which explainers of synthetic sets learn, and those of the leakage test."""
 
     truth_rows: int = 100_000
+    leakage_rows: int = 20_000
+    leakage_test_rows: int = 5000
 
 
 FULL = RefineBudget(test_rows=150)
 QUICK = RefineBudget(
     test_rows=12, truth_rows=1500, value_steps=60, selector_steps=40, evaluations=4,
+    leakage_rows=600, leakage_test_rows=300,
 )  # fmt: skip
 
 
 def experiment(*, quick: bool = False, seeds: int = 3, problems: Sequence[str] | None = None) -> Experiment:
-    """Return the jobs: every method with the first seed, ours with all seeds."""
+    """Return the jobs: every method and the leakage test with the first seed, ours with all seeds."""
     jobs = []
     for seed in range(seeds):
         for problem in problems or PROBLEMS:
@@ -112,6 +119,10 @@ def experiment(*, quick: bool = False, seeds: int = 3, problems: Sequence[str] |
             for method in OURS:
                 key = {"part": "truths", "problem": problem, "method": method, "seed": seed}
                 jobs.append(Job(key, f"{problem}: {method}, seed {seed}", (problem, seed)))
+    for problem in () if problems else LEAKAGE:
+        for method in ("learned", "polished"):
+            key = {"part": "leakage", "problem": problem, "method": method, "seed": 0}
+            jobs.append(Job(key, f"leakage of {problem}: {method}", ("leakage", problem)))
     budget = QUICK if quick else FULL
 
     def fetch(progress: bool) -> None:
@@ -134,6 +145,8 @@ def measure_all(jobs: Sequence[Job], budget: RefineBudget) -> Iterator[Record]:
     measure: Callable[[str], Record | None]
     if jobs[0]["part"] == "truths":
         measure = partial(measure_truth, *known_truth(problem, seed, budget))
+    elif jobs[0]["part"] == "leakage":
+        measure = partial(measure_leakage, *leakage_setting(problem, seed, budget), seed)
     else:
         measure = partial(measure_table, set_up(problem, seed, budget))
     for job in jobs:
@@ -329,6 +342,28 @@ def measure_truth(test: SyntheticData, explainer: l2x.Explainer, predictions: Ar
     }
 
 
+def leakage_setting(problem: str, seed: int, budget: RefineBudget) -> tuple[Setting, l2x.Explainer]:
+    """Return a problem with its evaluator, and the explainer."""
+    if problem == "Adult":
+        full = adult_experiment.QUICK if budget == QUICK else adult_experiment.FULL
+        setting = adult_experiment.set_up(replace(full, test_rows=budget.leakage_test_rows))
+        return setting, fitted(setting, "l2x", seed)
+    rows, steps = budget.leakage_rows, (budget.value_steps, budget.selector_steps)
+    few = leakage.LeakageBudget(
+        train_rows=rows, test_rows=budget.leakage_test_rows, value_steps=steps[0], selector_steps=steps[1]
+    )
+    setting = leakage.evaluated(partial(synthetic, problem), seed, few)  # type: ignore[arg-type]
+    return setting, fitted(setting, "l2x", seed)
+
+
+def measure_leakage(setting: Setting, explainer: l2x.Explainer, seed: int, method: str) -> Record:
+    """Return what the report finds about learned or polished selections."""
+    how = OURS[method]
+    found = report_record(setting, explainer, setting.test, seed, name=method, **how)
+    share = found["parts"]["encoding"]["share"]
+    return {"rows": found["rows"], "finding": found["finding"], "leakage": share}
+
+
 def report(records: Records) -> Report:
     """Return the page: means over the tables, each table, exact sets, goals."""
     page = Report(
@@ -368,6 +403,16 @@ def report(records: Records) -> Report:
             "Rows with exactly the true features",
             table=Table.of(known.groups(problem=known.distinct("problem")), cells),
         )
+    if tested := records.select(part="leakage"):
+        cells = {"problem": lambda group: str(group[0]["problem"])}
+        for method in ("learned", "polished"):
+            cells[method] = partial(_leakage_of, method)
+        page.add(
+            "Leakage",
+            ["The share of the information that the choice of features carries beyond their values, with the "
+             "95 % interval and the finding of the report."],
+            table=Table.of(tested.groups(problem=LEAKAGE), cells),
+        )  # fmt: skip
     lines = [[g["measure"], _number(g["value"]), _number(g["goal"]), g["holds"]] for g in goals(records)]
     page.add("Goals", table=Table(["measure", "value", "goal", "holds"], lines))
     page.markdown = page.tables_markdown()
@@ -376,6 +421,14 @@ def report(records: Records) -> Report:
 
 def _exact_of(method: str, group: Records) -> str:
     return group.select(method=method).mean_sd("exact")
+
+
+def _leakage_of(method: str, group: Records) -> str:
+    for record in group.select(method=method):
+        share = record["leakage"]
+        interval = f"{share['value']:.3f} [{share['low']:.3f}, {share['high']:.3f}]"
+        return f"{interval} {FINDINGS[record['finding']]}"
+    return NOTHING
 
 
 def _number(value: float) -> str:
@@ -473,6 +526,12 @@ def goals(records: Records) -> list[Record]:
             ):
                 if target is not None:
                     add(f"{problem}, refined, 30: {name}", float(value), target)
+    tested = records.select(part="leakage")
+    for problem in tested.distinct("problem"):
+        findings = {record["method"]: record["finding"] for record in tested.select(problem=problem)}
+        if len(findings) == 2:
+            clean = [float(findings[method] != "encodes") for method in ("learned", "polished")]
+            add(f"leakage, {problem}: polished not flagged, unless learned is", clean[1], clean[0])
     known = records.select(part="truths")
     for problem in known.distinct("problem"):
         polished = known.select(problem=problem, method="polished").mean("exact")
