@@ -8,9 +8,11 @@ that query the model hundreds of times per photograph explain only the first few
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from torch import Tensor, nn
 
 import l2x
 from l2x import baselines
-from l2x._base.arrays import Array, best
+from l2x._base.arrays import Array, batches, best
 from l2x.errors import InputError, MissingExtraError, require
 from l2x.features import Patches
 from l2x.learning import Phase, PlackettLuce, TrainingPlan, complement_of, masked_predictions
@@ -34,12 +36,14 @@ MASKINGS = ("grey", "colour", "blur")
 # Chosen on the validation photographs: see the records of the method "centre-validation".
 MASKING, GREY = "grey", 127.5
 # Steps of training, each with 4 subsets of 8 photographs, and the limit of queries.
-STEPS, QUERIES = 120, 4500
+STEPS, QUERIES = 200, 7500
 # Standard deviation of the evidence at each place, relative to that of feature maps.
 STRENGTH = 3.0
 LEARN, VALIDATE = 800, 100
-# Test photographs, and those that methods with hundreds of queries explain: one query takes 0.03 to 0.05 s.
-ALL, FEW = 100, 6
+# Test photographs, and those that methods with hundreds of queries explain: one query takes 0.01 s.
+ALL, FEW = 100, 10
+# Photographs that the classifier reads at a time.
+AT_ONCE = 10
 
 
 class PhotoNetwork(nn.Module):
@@ -63,6 +67,30 @@ class PhotoNetwork(nn.Module):
         """Return the logits of the 1,000 classes."""
         logits: Tensor = self.network(standardised(x))
         return logits
+
+
+def as_onnx(network: nn.Module) -> Callable[[Array], Array]:
+    """Return photographs -> logits, computed by ONNX Runtime: three times as fast as torch on one thread."""
+    runtime: Any = require("onnxruntime", extra="onnx")
+    content, names = BytesIO(), {"input_names": ["x"], "output_names": ["logits"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that needs no further package is called deprecated
+        torch.onnx.export(
+            network, (torch.zeros(1, SIDE, SIDE, 3),), content, dynamo=False,
+            dynamic_axes={"x": {0: "n"}, "logits": {0: "n"}}, **names,
+        )  # fmt: skip
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(content.getvalue(), options, providers=["CPUExecutionProvider"])
+
+    def logits(X: Array) -> Array:
+        parts = [
+            session.run(None, {"x": np.asarray(X[rows], dtype=np.float32)})[0]
+            for rows in batches(len(X), AT_ONCE)
+        ]
+        return np.concatenate(parts)
+
+    return logits
 
 
 class Evidence(nn.Module):
@@ -127,7 +155,7 @@ class Setting:
             raise InputError(f"'{folder}' holds {len(self.files)} photographs; expected 1,000.")
         self.order = np.random.default_rng(0).permutation(len(self.files))
         self.network = PhotoNetwork()
-        self.model = as_black_box(self.network, logits=True)
+        self.model = as_black_box(as_onnx(self.network), logits=True)
 
     def part(self, first: int, n: int) -> tuple[Array, Array]:
         """Return n photographs of the shuffled folder, and their classes."""
@@ -373,7 +401,7 @@ def report(records: Records) -> Report:
             f"Masked patches are replaced with masking={MASKING!r}, for every method. It was chosen on "
             f"{VALIDATE} other photographs, for the central patches ({chosen}). Grad-CAM and Integrated "
             "Gradients look inside the model. Methods with many queries explain few photographs, because one "
-            "query takes 0.03 s: their figures are rough. Times are CPU times of one thread."
+            "query takes 0.01 s: their figures are rough. Times are CPU times of one thread."
             + (f" Not measured yet: {', '.join(missing)}." if missing else ""),
             measured_on(records),
         ],
