@@ -86,6 +86,8 @@ TRUTHS = ("xor", "orange_skin", "nonlinear_additive", "switch")
 GATE_ROWS, GATE_COLUMNS = 500, 15
 # Problems of the leakage test.
 LEAKAGE = ("switch", *INVASE_SETS, "Adult")
+# Where the figure's logarithmic axis has methods that do not query the model.
+NO_QUERIES = 1 / 3
 # Offset of the seeds of test rows, as in synthetic.py.
 TEST_SEED = 1_000_000
 
@@ -450,18 +452,25 @@ def table(records: Records) -> Table:
 
 
 def fidelity_figure(records: Records) -> Figure:
-    """Draw the mean of all five measures against queries per row; no queries are drawn at one half."""
+    """Draw the mean of all five measures against queries per row; no queries are drawn at one third.
+
+    Methods that cannot explain all tables have empty circles.
+    """
     lines: dict[str, list[tuple[float, float]]] = {}
+    some_tables: set[str] = set()
     for method in METHODS:
         if group := records.select(method=method):
             family = "l2x" if method in OURS else method.split(",")[0]
-            lines.setdefault(family, []).append((max(0.5, group.mean("queries")), overall(group)))
+            lines.setdefault(family, []).append((max(NO_QUERIES, group.mean("queries")), overall(group)))
+            if len(group.distinct("problem")) < len(records.distinct("problem")):
+                some_tables.add(family)
     colours = [ACCENT, SECOND, THIRD, *[MUTED] * len(lines)]
     with style():
         figure, (axes,) = new_figure(3.3, title="Agreement with the model against queries per row")
         for (name, points), colour in zip(lines.items(), colours, strict=False):
             xs, ys = zip(*sorted(points), strict=True)
-            axes.plot(xs, ys, color=colour, marker="o", markersize=4, linewidth=1.5)
+            inside = "white" if name in some_tables else colour
+            axes.plot(xs, ys, color=colour, marker="o", markersize=4, linewidth=1.5, markerfacecolor=inside)
             axes.annotate(
                 name,
                 (xs[-1], ys[-1]),
@@ -472,9 +481,13 @@ def fidelity_figure(records: Records) -> Figure:
                 fontsize=8,
             )
         axes.set_xscale("log")
+        counts = (1, 10, 100, 1000, 10_000)
+        axes.set_xticks([NO_QUERIES, *counts], ["none", *(f"{count:,}" for count in counts)])
+        axes.minorticks_off()
         axes.set_xlabel("queries of the model per row", loc="left")
         axes.set_ylabel("mean of five measures")
-        note(figure, "Mean over tables of agreement under three maskings and with two evaluators.")
+        text = "Mean over tables of agreement under three maskings and with two evaluators."
+        note(figure, text + " Empty circles: not all tables." * bool(some_tables))
     return figure
 
 
