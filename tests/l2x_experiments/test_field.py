@@ -89,6 +89,7 @@ def test_every_task_gives_records_or_reasons(task: str, tmp_path: Path) -> None:
         assert ("boosted" in record["all"]) == (task in field.TABLES)
         assert record["leakage"]["finding"] in {"none", "encodes", "uncertain", "unchecked"}
         assert (record["noise"] is None) == (task in ("ten words", "one sentence"))
+    assert by_name["refined"]["setup_seconds"] >= by_name["l2x"]["setup_seconds"] > 0
     assert by_name["shapiq-100"]["rows"] == by_name["l2x"]["few"]
     assert 2 <= by_name["shapiq-100"]["queries"] <= 101
     assert "tree ensemble" in by_name["tree_shap"]["reason"] if task != "Adult" else True
