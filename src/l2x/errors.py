@@ -43,26 +43,84 @@ class L2XError(Exception):
 
 
 class InputError(L2XError, ValueError):
-    """Data, k, or an option that cannot be used; the message names what was given and what to do."""
+    """Data, k, or an option that cannot be used; the message names what was given and what to do.
+
+    Examples
+    --------
+    >>> import l2x
+    >>> try:
+    ...     l2x.baselines.RandomK().explain([[0.0, 1.0, 2.0]], k=7)
+    ... except InputError as error:
+    ...     print(error)
+    k = 7 but there are 3 features; choose a whole number between 1 and 3.
+    """
 
 
 class BlackBoxError(L2XError, RuntimeError):
     """The model to be explained raised an error, or what it returned cannot be P_m(y|x).
 
     `l2x.label` and `fit(..., journal=)` keep the predictions made so far on disk, and resume from them.
+
+    Examples
+    --------
+    >>> import l2x
+    >>> model = l2x.as_black_box(lambda X: [[3.0, 3.0]])
+    >>> try:
+    ...     model([[0.0, 1.0, 2.0]])
+    ... except BlackBoxError as error:
+    ...     print("not a probability distribution" in str(error))
+    True
     """
 
 
 class TrainingError(L2XError, RuntimeError):
-    """Training diverged, so that no weights are usable; the message names the loss and the learning rate."""
+    """Training diverged, so that no weights are usable; the message names the loss and the learning rate.
+
+    Examples
+    --------
+    >>> import l2x
+    >>> data = l2x.datasets.synthetic("xor", 200, seed=0)
+    >>> phase = l2x.Phase(20, learning_rate=1e30)
+    >>> plan = l2x.TrainingPlan(phase, phase, progress=False)
+    >>> try:
+    ...     l2x.Explainer(data.model, 2, training=plan).fit(data.X)
+    ... except TrainingError as error:
+    ...     print("choose a lower one" in str(error))
+    True
+    """
 
 
 class ArtifactError(L2XError, OSError):
-    """A saved explainer, or the results of an unfinished run, that is truncated, edited or too new."""
+    """A saved explainer, or the results of an unfinished run, that is truncated, edited or too new.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import l2x
+    >>> with tempfile.NamedTemporaryFile(suffix=".l2x") as file:
+    ...     try:
+    ...         l2x.load(file.name)
+    ...     except ArtifactError as error:
+    ...         print("not an l2x explainer" in str(error))
+    True
+    """
 
 
 class WriteError(ArtifactError):
-    """A file that cannot be written; a previous file at its place is unchanged."""
+    """A file that cannot be written; a previous file at its place is unchanged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import l2x
+    >>> explanation = l2x.baselines.RandomK().explain([[0.0, 1.0, 2.0]], k=1)
+    >>> with tempfile.TemporaryDirectory(suffix=".svg") as folder:  # a folder, where a file is needed
+    ...     try:
+    ...         explanation.plot(folder)
+    ...     except WriteError as error:
+    ...         print(folder in str(error))
+    True
+    """
 
 
 class DataError(L2XError, OSError):
@@ -84,7 +142,17 @@ class MissingExtraError(L2XError, ImportError):
 
 
 class NotFittedError(L2XError, SklearnNotFittedError):  # type: ignore[misc]
-    """`explain` was called before `fit`."""
+    """`explain` was called before `fit`.
+
+    Examples
+    --------
+    >>> import l2x
+    >>> try:
+    ...     l2x.Explainer(lambda X: X, k=1).explain([[0.0, 1.0]])
+    ... except NotFittedError as error:
+    ...     print(error)
+    This Explainer is not fitted yet; call fit(X) first, or l2x.load(path).
+    """
 
 
 def require(module: str, *, extra: str) -> ModuleType:

@@ -13,28 +13,11 @@ import l2x
 
 reference = pytest.importorskip("website.reference")
 
-# Names whose example is that of another name.
+# Parts of a study, and errors of studies and downloads: the example of `new` shows them together.
 SHOWN_BY = {
-    "l2x.baselines.Oracle": "oracle",
-    "l2x.datasets.LabelledData": "small_digits",
-    "l2x.datasets.SyntheticData": "synthetic",
-    "l2x.datasets.SyntheticModel": "synthetic",
-    "l2x.evaluation.Comparison": "compare",
-    "l2x.evaluation.Entry": "report",
-    "l2x.evaluation.FittedSurrogate": "fit_evaluator",
-    "l2x.evaluation.Information": "information",
-    "l2x.evaluation.Part": "report",
-    "l2x.evaluation.Report": "report",
-    "l2x.evaluation.SizeChoice": "choose_k",
-    "l2x.learning.objectives.Objective": "Surrogate",
-}
-SHOWN_BY |= {
     f"l2x.apps.study.{name}": "new"
     for name in ("Rater", "Results", "Settings", "results", "simulate", "write_answers", "write_report")
-}
-SHOWN_BY |= {
-    f"l2x.errors.{name}": "L2XError" for name in reference.PUBLIC["l2x.errors"] if name != "MissingExtraError"
-}
+} | {f"l2x.errors.{name}": "L2XError" for name in ("DataError", "StudyError")}
 # Their examples would download data, so they are not run.
 FETCHED = {f"l2x.datasets.{name}" for name in ("adult", "composites", "glove", "imdb", "mnist")}
 NAMES = [(package, name) for package in reference.PACKAGES for name in reference.public_names(package)]

@@ -181,6 +181,14 @@ class Oracle:
         How many subsets are as good as the best, within 1e-6 nats.
     surrogate, X, predictions : Conditional, rows, array
         The inputs of the search.
+
+    Examples
+    --------
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 20, seed=0)
+    >>> best = oracle(data.model.conditional(rows=200), data.X, k=2)
+    >>> best.explanation.names[0], best.log_q.shape, best.ties.shape
+    (['x0', 'x1'], (20,), (20,))
     """
 
     explanation: Explanation

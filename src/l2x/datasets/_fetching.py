@@ -45,6 +45,13 @@ class LabelledData:
         Indices into `classes`.
     classes : tuple of str or int
         The names of the classes.
+
+    Examples
+    --------
+    >>> from l2x.datasets import small_digits
+    >>> digits = small_digits((3, 8))
+    >>> digits.X.shape, digits.classes, digits.y[:3].tolist(), len(digits)
+    ((357, 8, 8), (3, 8), [0, 0, 1], 357)
     """
 
     X: Any

@@ -85,6 +85,12 @@ class SyntheticModel:
         The switch feature is drawn around plus and minus this number.
     sign : int
         -1 if the formulas are the log-odds of class 0, otherwise 1.
+
+    Examples
+    --------
+    >>> data = synthetic("xor", 3, seed=0)
+    >>> data.model(data.X).sum(axis=1).round(6).tolist()  # class probabilities
+    [1.0, 1.0, 1.0]
     """
 
     d: int
@@ -152,6 +158,12 @@ class SyntheticData:
         The true P(y|x).
     k : int
         The number of truly relevant features, on average.
+
+    Examples
+    --------
+    >>> data = synthetic("xor", 3, seed=0)
+    >>> data.X.shape, data.truth[0].nonzero()[0].tolist(), data.k
+    ((3, 10), [0, 1], 2)
     """
 
     X: Array

@@ -81,6 +81,14 @@ class Comparison:
         "post-hoc accuracy" or "post-hoc R²".
     explanations : mapping of str to Explanation
         Each method's explanations of these rows.
+
+    Examples
+    --------
+    >>> from l2x.datasets import synthetic
+    >>> data = synthetic("xor", 100, seed=0)
+    >>> comparison = compare(data.model, data.X, ["search", "random"], k=2, rows=20)
+    >>> comparison.rows, comparison.measure, sorted(comparison.explanations)
+    (20, 'post-hoc accuracy', ['random', 'search'])
     """
 
     methods: list[Compared]

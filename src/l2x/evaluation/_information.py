@@ -40,6 +40,12 @@ class Information:
         H(Y) - E[-log2 q(Y | X_S)], a lower bound of I(X_S; Y), section 3.1; below zero if q is poor.
     available : float
         I(X; Y) = H(Y) - E[H(P_m(.|X))], the information in the whole input.
+
+    Examples
+    --------
+    >>> found = Information(captured=0.25, available=0.5)
+    >>> found.share
+    0.5
     """
 
     captured: float
@@ -128,6 +134,12 @@ class SizeChoice:
         The values of k that were measured.
     shares : list of float
         Their shares; 1 is the most that any number of features reaches with this evaluator.
+
+    Examples
+    --------
+    >>> choice = SizeChoice(k=2, keep=0.9, sizes=[1, 2, 3], shares=[0.5, 0.95, 1.0])
+    >>> choice.k, dict(zip(choice.sizes, choice.shares))
+    (2, {1: 0.5, 2: 0.95, 3: 1.0})
     """
 
     k: int

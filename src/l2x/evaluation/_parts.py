@@ -64,6 +64,12 @@ class Entry:
         How to read it.
     digits : int
         Number of digits after the point.
+
+    Examples
+    --------
+    >>> entry = Entry("share", "share", Estimate(0.25))
+    >>> entry.key, entry.estimate.value
+    ('share', 0.25)
     """
 
     key: str
@@ -92,6 +98,12 @@ class Part:
         What is measured, in a sentence or two.
     remark : str
         A note on these numbers, such as why there are none.
+
+    Examples
+    --------
+    >>> part = Part("cost", "Cost", [Entry("rows", "rows queried", Estimate(300.0))])
+    >>> part["rows"].value
+    300.0
     """
 
     key: str

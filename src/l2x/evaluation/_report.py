@@ -56,6 +56,21 @@ class Report:
         Bits captured by the k best features, for each k.
     mean_size : float, optional
         Mean number of selected features where rows differ (`keep=`).
+
+    Examples
+    --------
+    >>> from l2x.baselines import RandomK
+    >>> from l2x.datasets import synthetic
+    >>> from l2x.evaluation import report
+    >>> from l2x.learning import TrainingPlan
+    >>> data = synthetic("xor", 300, seed=0)
+    >>> quick = TrainingPlan.quick().with_steps(value=20, selector=20)
+    >>> brief = report(RandomK(), data.model, data.X[:200], data.X[200:], k=2, training=quick, brief=True)
+    >>> brief.finding, [part.key for part in brief.parts][:2]
+    ('untested', ['fidelity', 'evaluator'])
+    >>> accuracy = brief["evaluator"]["selection"]
+    >>> bool(accuracy.low <= accuracy.value <= accuracy.high)
+    True
     """
 
     name: str

@@ -469,6 +469,16 @@ class FittedSurrogate:
     surrogate : BaseSurrogate
     black_box : BlackBox or None
         The model whose predictions it was fitted to, if available.
+
+    Examples
+    --------
+    >>> from l2x.evaluation import fit_evaluator
+    >>> from l2x.learning import TrainingPlan
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> quick = TrainingPlan.quick().with_steps(value=20)
+    >>> evaluator = fit_evaluator(lambda X: np.full((len(X), 2), 0.5), X, k=1, training=quick)
+    >>> evaluator.predict(X[:2], np.zeros((2, 3), dtype=bool)).shape  # from no feature at all
+    (2, 2)
     """
 
     view: View

@@ -56,7 +56,16 @@ class Ingredients:
 
 
 class Objective(Registered, ABC):
-    """What the selector maximises: E[log q(Y | X_S)], for the surrogate q that `build` returns."""
+    """What the selector maximises: E[log q(Y | X_S)], for the surrogate q that `build` returns.
+
+    Examples
+    --------
+    >>> import l2x
+    >>> issubclass(l2x.objectives.Surrogate, Objective), issubclass(l2x.objectives.Both, Objective)
+    (True, True)
+    >>> l2x.Explainer(lambda X: X, k=1, objective=l2x.objectives.Both(weight=0.8)).objective.weight
+    0.8
+    """
 
     # Whether there is a gradient with respect to the mask, which relaxed samplers need.
     differentiable: ClassVar[bool] = True
