@@ -12,7 +12,7 @@ from l2x.baselines import METHODS as TABULATED
 from l2x.features._columns import Columns
 from l2x.learning.networks import recipes_of
 from l2x.model._black_box import as_black_box
-from l2x_experiments import adult, audit, comparison, leakage, photos, refine, synthetic
+from l2x_experiments import adult, audit, comparison, field, leakage, photos, refine, synthetic
 from l2x_experiments.methods import LABELS, METHODS, Budget, Setting, fitted, labels
 from l2x_experiments.records import Records
 
@@ -21,6 +21,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 # validation images.
 OWN = {
     "audit": set(audit.LABELS),
+    "field": set(field.METHODS),
     "photos": {*photos.METHODS, "centre-validation"},
     "refine": set(refine.METHODS),
 }
