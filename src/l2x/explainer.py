@@ -72,6 +72,7 @@ from l2x.learning import (
     networks_of,
     path_sizes_of,
     pick_device,
+    plan_of_paths,
     prepare,
     recipes_of,
     sampler_of_paths,
@@ -342,8 +343,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.mixed is not None and not is_whole(self.mixed, least=0):
             raise InputError(f"mixed is {shown(self.mixed)}; expected a number of rows, 0 or more, or None.")
         plan = self.training or replace(ours.plan, selector=sampler.phase(ours.plan.selector))
-        if self.selector == SEQUENTIAL:  # subsets cannot be drawn ahead: each step depends on the last
-            plan = replace(plan, selector=replace(plan.selector, ahead=1))
+        if self.selector == SEQUENTIAL:
+            plan = plan_of_paths(plan, features)
         run = Run.begin(plan, self.seed, pick_device(self.device))
         return _Settings(features, objective, sampler, problem, queries, self.mixed, run)
 

@@ -21,6 +21,7 @@ from l2x.evaluation import exact_sets
 from l2x.export._onnx_parts import graph_inputs
 from l2x.learning import PathSizes, SequentialSelector
 from l2x.learning._rows import Categorical
+from l2x.learning._sequential import AT_ONCE, MANY_ROWS
 from l2x.learning._training import Phase
 
 PLAN = l2x.TrainingPlan(
@@ -136,6 +137,17 @@ def test_rows_that_agree_on_the_selected_features_have_the_same_selection(
     row = first % n
     part = changed[row : row + 1]
     np.testing.assert_array_equal(loaded.explain(part).indices[0], expected.indices[row])
+
+
+def test_the_size_of_a_batch_does_not_matter(example: tuple[str, l2x.Explainer, l2x.Explainer]) -> None:
+    """Many rows look up the selected cells, and few rows mask the others."""
+    name, explainer, _ = example
+    X = TABLES[name](2 * AT_ONCE, np.random.default_rng(7))
+    whole = explainer.explain(X)
+    for size in (1, MANY_ROWS - 1, AT_ONCE + 1):
+        part = explainer.explain(X[:size])
+        np.testing.assert_array_equal(part.indices, whole.indices[:size])
+        np.testing.assert_allclose(part.scores, whole.scores[:size], rtol=1e-4, atol=1e-4)
 
 
 def test_the_property_fails_for_the_default_selector() -> None:

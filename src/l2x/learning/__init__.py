@@ -75,7 +75,13 @@ from l2x.learning._selector import (
     only_selectable,
 )
 from l2x.learning._self_check import Guarantee, SelfCheck, guaranteed, self_check
-from l2x.learning._sequential import SEQUENTIAL, SequentialSelector, fit_paths, sampler_of_paths
+from l2x.learning._sequential import (
+    SEQUENTIAL,
+    SequentialSelector,
+    fit_paths,
+    plan_of_paths,
+    sampler_of_paths,
+)
 from l2x.learning._sizes import TOO_FEW, Sizes, checked_share, sizes_of, surrogate_inputs
 from l2x.learning._surrogate import (
     CELLS_AT_ONCE,
@@ -206,6 +212,7 @@ __all__ = [
     "perceptron",
     "pick_device",
     "plan_in_small_batches",
+    "plan_of_paths",
     "posthoc_accuracy",
     "posthoc_r2",
     "prepare",
