@@ -24,6 +24,7 @@ from l2x.evaluation import fit_evaluator, posthoc_accuracy
 
 DRAWS, SIZES = 10, range(1, 9)
 COLUMNS = ("features", "post-hoc accuracy", "by the evaluator", "random features", "by the evaluator")
+FOUR = "The model classifies the first two reviews correctly, and the last two wrongly."
 HOW = (
     "Post-hoc accuracy: the share of inputs for which the model makes the same prediction when all other "
     f"features are masked. Random features: as many, drawn again for each input, mean of {DRAWS} draws.",
@@ -148,7 +149,7 @@ def text_part(*, quick: bool) -> Part:
     )
     sections = [
         Section("Texts: a good film or a bad one?", [about], figures=[short_review(explanation).plot()]),
-        Section(html=SafeHtml(reviews.html)),
+        Section("", [FOUR], html=SafeHtml(reviews.html)),
         Section(figures=[explanation.plot()]),
     ]
     evaluator = fit_evaluator(
