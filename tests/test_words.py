@@ -1,4 +1,4 @@
-"""Retired words stay away: one thing has one word, and sentences are plain English (see docs/reference/glossary.md)."""
+"""Retired words stay away: one thing has one word, in plain English (see docs/reference/glossary.md)."""
 
 from __future__ import annotations
 

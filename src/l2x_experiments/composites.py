@@ -232,7 +232,7 @@ def refined(setting: Setting, seed: int, *, queries: int) -> Explained:
     return explanation, cost | {
         "seconds": (time.process_time() - started) / len(setting.test),
         "queries": queries,
-        "mean_queries": float(np.mean(explanation.queries)),
+        "mean_queries": float(np.mean(np.asarray(explanation.queries))),
     }
 
 

@@ -72,12 +72,12 @@ class PhotoNetwork(nn.Module):
 def as_onnx(network: nn.Module) -> Callable[[Array], Array]:
     """Return photographs -> logits, computed by ONNX Runtime: three times as fast as torch on one thread."""
     runtime: Any = require("onnxruntime", extra="onnx")
-    content, names = BytesIO(), {"input_names": ["x"], "output_names": ["logits"]}
+    content: Any = BytesIO()  # the annotation of torch has no files in memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter that needs no further package is called deprecated
         torch.onnx.export(
             network, (torch.zeros(1, SIDE, SIDE, 3),), content, dynamo=False,
-            dynamic_axes={"x": {0: "n"}, "logits": {0: "n"}}, **names,
+            input_names=["x"], output_names=["logits"], dynamic_axes={"x": {0: "n"}, "logits": {0: "n"}},
         )  # fmt: skip
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -219,7 +219,7 @@ def refined(setting: Setting, seed: int, *, rows: int, queries: int) -> Explaine
     )
     return explanation.mask.astype(float), cost | {
         "queries": queries,
-        "mean_queries": float(np.mean(explanation.queries)),
+        "mean_queries": float(np.mean(np.asarray(explanation.queries))),
         "seconds": (time.process_time() - started) / rows,
     }
 

@@ -346,6 +346,7 @@ def measure_truth(test: SyntheticData, explainer: l2x.Explainer, predictions: Ar
 
 def leakage_setting(problem: str, seed: int, budget: RefineBudget) -> tuple[Setting, l2x.Explainer]:
     """Return a problem with its evaluator, and the explainer."""
+    setting: Setting
     if problem == "Adult":
         full = adult_experiment.QUICK if budget == QUICK else adult_experiment.FULL
         setting = adult_experiment.set_up(replace(full, test_rows=budget.leakage_test_rows))

@@ -7,7 +7,6 @@ import pytest
 from l2x_experiments import refine
 from l2x_experiments.records import Record, Records
 
-
 SLOW = {"Kernel SHAP, 1,000", "Kernel SHAP, 10,000", "LIME, 5,000", "shapiq, 1,000", "refined, 100"}
 
 

@@ -223,10 +223,15 @@ class Patches(View):
             fill = np.broadcast_to(fill, (len(X), 1, *X.shape[2:])).copy()  # a row at a time is copied faster
         out[...] = fill
         size, columns = self.size, self.grid_[1]
-        before = (slice(None),) * (X.ndim - 3) if not self._channels_last else ()
+        before: tuple[slice, ...] = () if self._channels_last else (slice(None),) * (X.ndim - 3)
         for image, patch in np.argwhere(mask.reshape(len(X), -1)).tolist():
             row, column = patch // columns * size, patch % columns * size
-            at = (image, *before, slice(row, row + size), slice(column, column + size))
+            at: tuple[int | slice, ...] = (
+                image,
+                *before,
+                slice(row, row + size),
+                slice(column, column + size),
+            )
             out[at] = X[at]
         return out
 

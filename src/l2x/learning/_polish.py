@@ -337,7 +337,7 @@ class Nearby:
         chosen = self._indices(which.numpy(), rows.numpy())
         mask = np.zeros((len(rows), self.scores.shape[1]), dtype=bool)
         np.put_along_axis(mask, chosen, values=True, axis=1)
-        return mask & np.isfinite(self.scores[rows.numpy()])
+        return np.asarray(mask & np.isfinite(self.scores[rows.numpy()]))
 
     def choose(self, which: Tensor) -> Tensor:
         """Return the features (n, k) of one subset per row."""

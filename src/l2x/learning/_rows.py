@@ -416,7 +416,8 @@ def prepare(
             predictions = np.concatenate([predictions, query(black_box, view, mixed)])
         except BlackBoxError as error:
             raise BlackBoxError(
-                f"{error}. These rows are mixed, each column from one of two rows of X; mixed=0 leaves them out."
+                f"{error}. These rows are mixed, each column from one of two rows of X; mixed=0 leaves "
+                "them out."
             ) from error
     labelled = black_box.rows - before
     target = likelihood.targets(predictions).to(run.device)
