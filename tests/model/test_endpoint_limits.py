@@ -170,7 +170,7 @@ def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
 # Predictions
 
 
-@pytest.mark.parametrize("wrong", [[["0.5", "0.5"]], [[True, False]], [[None, 1]], "0.5", [{"a": 1}], 3])
+@pytest.mark.parametrize("wrong", [[["0.5", "0.5"]], [[True, False]], [[None, 1]], "0.5", [{"a": 1}], 3, [[10**400, 0]]])
 def test_only_numbers_are_predictions(wrong: object) -> None:
     content = json.dumps({"predictions": wrong}).encode()
 
@@ -178,6 +178,17 @@ def test_only_numbers_are_predictions(wrong: object) -> None:
         connection.sendall(HEAD + f"Content-Length: {len(content)}\r\n\r\n".encode() + content)
 
     with raw_server(reply) as url, pytest.raises(l2x.errors.BlackBoxError, match="without predictions"):
+        Endpoint(url, attempts=1)(X)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip, gzip, gzip, gzip, gzip"])
+def test_a_reply_that_cannot_be_decompressed_is_an_error_of_the_model(coding: str) -> None:
+    head = HEAD + f"Content-Encoding: {coding}\r\nContent-Length: {len(GOOD)}\r\n\r\n".encode()
+
+    def reply(connection: socket.socket) -> None:
+        connection.sendall(head + GOOD)
+
+    with raw_server(reply) as url, pytest.raises(l2x.errors.BlackBoxError, match=r"127\.0\.0\.1"):
         Endpoint(url, attempts=1)(X)
 
 

@@ -182,7 +182,7 @@ class Endpoint:
     def _reading(self, reply: bytes, wanted: str) -> Iterator[None]:
         try:
             yield
-        except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
             shown = self._connection.shown(reply.decode(errors="replace"))
             raise BlackBoxError(f"{self.name} replied without {wanted} of numbers: {shown}") from error
 
@@ -264,6 +264,7 @@ class _Connection:
         size = 0
         options: dict[str, Any] = {"content": content, "headers": headers, "auth": self.auth}
         with (
+            self._decoding(),
             self.deadlines.attempt(self.endpoint.timeout),
             self.client.stream(method, target, **options) as reply,
         ):
@@ -278,6 +279,16 @@ class _Connection:
                         "that is right, send fewer rows per request or raise max_reply."
                     )
         return reply, b"".join(pieces)
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except self.httpx.DecodingError as error:  # of Content-Encoding
+            raise BlackBoxError(
+                f"{self.endpoint.name} replied with compressed data that cannot be read: "
+                f"{self.shown(str(error))}"
+            ) from error
 
     def _allowed(self, seconds: float | None, message: str) -> float | None:
         """Return the seconds that the server asks to wait; raise an error if they are too many."""
