@@ -6,13 +6,14 @@ import asyncio
 import json
 import logging
 import os
+import select
 import signal
 import socket
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,8 @@ def guarded(seconds: float, most: int) -> Iterator[str]:
     from l2x.apps.serve._connections import Guarded
 
     class Impatient(Guarded):  # type: ignore[misc, valid-type]
-        head_seconds, most_connections = seconds, most
+        head_seconds = read_seconds = seconds
+        most_connections = most
 
     with live(service("frame", models=False), http=Impatient) as address:
         yield address
@@ -341,10 +343,92 @@ def test_requests_in_progress_are_not_closed() -> None:
         assert b" 200 " in connection.recv(65536)
 
 
-def test_silent_connections_lock_nobody_out() -> None:
+def no_reading(address: str) -> socket.socket:
+    """Return a connection that requests more than the buffers of both sides hold, and reads none of it."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(0.2)
+    connection.connect((host, int(port)))
+    with suppress(OSError):  # the server reads no further requests either
+        connection.sendall(b"GET /static/playground/playground.js HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+    return connection
+
+
+BODY = f"POST {EXPLAIN} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("sent", [b"", HALF, BODY], ids=["silent", "half", "body"])
+def test_connections_that_stall_lock_nobody_out(sent: bytes) -> None:
     with guarded(60, 20) as address, ExitStack() as stack:
-        for _ in range(100):
+        stalled = [stack.enter_context(connected(address)) for _ in range(100)]
+        for connection in stalled:
+            with suppress(OSError):  # it may be closed already
+                connection.sendall(sent)
+        with Client(address) as client:
+            assert client("GET", "/health/live")[0] == 200
+        for _ in range(40):  # each makes room
             stack.enter_context(connected(address))
+        readable = select.select(stalled, [], [], 1)[0]
+        assert len(readable) > 70
+
+
+def test_connections_that_are_used_stay_if_there_is_no_room() -> None:
+    with guarded(60, 20) as address, ExitStack() as stack, connected(address) as used:
+        for _ in range(50):
+            used.sendall(WHOLE)
+            assert b" 200 " in used.recv(65536)
+            stack.enter_context(connected(address))
+
+
+def test_clients_that_do_not_read_are_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "l2x.apps.serve")
+    with guarded(0.5, 1000) as address, no_reading(address) as connection:
+        deadline = time.monotonic() + 60
+        while not stalled(caplog) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert stalled(caplog) == {"nothing read within 0.5 s"}
+        connection.settimeout(60)
+        with suppress(ConnectionResetError):
+            while connection.recv(1 << 20):
+                pass
+
+
+def stalled(caplog: pytest.LogCaptureFixture) -> set[str]:
+    lines = [r.fields for r in caplog.records if r.getMessage() == "connections closed"]  # type: ignore[attr-defined]
+    return {line["reason"] for line in lines}
+
+
+LONG = {
+    "address": (b"GET /", b"a" * 4096),
+    "header": (b"GET / HTTP/1.1\r\nHost: x\r\nX: ", b"a" * 4096),
+    "headers": (b"GET / HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n" * 1000),
+    "trailers": (
+        b"POST /login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+        b"X: y\r\n" * 1000,
+    ),
+    "behind a request": (BODY + b"{" * 9 + b"GET / HTTP/1.1\r\nX: ", b"a" * 4096),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_a_head_without_end_is_refused(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """200 MB of headers took 1.4 GiB of memory, and held the event loop for 4 s."""
+    caplog.set_level(logging.INFO, "l2x.apps.serve")
+    start, more = LONG[kind]
+    with guarded(60, 1000) as address, connected(address) as connection:
+        connection.sendall(start)
+        sent = 0
+        with suppress(ConnectionResetError, BrokenPipeError):
+            while sent < 50_000_000:
+                connection.sendall(more)
+                sent += len(more)
+        # What is sent meanwhile is in the buffers of both sockets.
+        assert sent < 50_000_000
+        deadline = time.monotonic() + 60
+        while not stalled(caplog) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert stalled(caplog) == {"a head of more than 65,536 bytes"}
         with Client(address) as client:
             assert client("GET", "/health/live")[0] == 200
 

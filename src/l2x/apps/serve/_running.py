@@ -78,7 +78,8 @@ def run(
     config = uvicorn.Config(
         make, factory=True, workers=workers, root_path=root_path, backlog=2048, server_header=False,
         log_config=None, access_log=False, timeout_graceful_shutdown=GRACE,
-        timeout_worker_healthcheck=HEALTH_TIMEOUT, http="l2x.apps.serve._connections:Guarded",
+        timeout_worker_healthcheck=HEALTH_TIMEOUT, ws="none",
+        http="l2x.apps.serve._connections:Guarded",
     )  # fmt: skip
     with bound, suppress(KeyboardInterrupt):  # uvicorn raises Ctrl-C again when it has finished
         if workers == 1:
