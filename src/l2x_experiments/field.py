@@ -234,8 +234,7 @@ def not_for(method: str, task: Task) -> str | None:
     if method == "deeplift" and kind == "text":
         return "captum cannot follow the maximum of distinct windows, nor an LSTM."
     if method.startswith("lime") and kind == "table":
-        view = view_of(setting)
-        assert isinstance(view, Columns)
+        view: Any = view_of(setting)  # that of a table, which has `numbers`
         if np.isnan(view.numbers(view.check(setting.train))).any():
             return "LIME does not take missing cells."
     return None

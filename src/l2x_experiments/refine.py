@@ -507,7 +507,7 @@ def goals(records: Records) -> list[Record]:
     found: list[Record] = []
 
     def add(measure: str, value: float, goal: float, *, rows: int | None = None) -> None:
-        """Add a goal; with `rows`, a share of so many rows may also have it within its 95 % interval."""
+        """Add a goal; with `rows`, a share of this many rows may also have it within its 95 % interval."""
         holds = "yes" if value >= goal else "no"
         if rows is not None and value < goal <= exact_interval(round(value * rows), rows).high:
             holds = "within the interval"

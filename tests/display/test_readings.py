@@ -124,7 +124,7 @@ def test_the_meaning_of_scores_is_one_sentence_everywhere(table: l2x.Explainer) 
         return re.sub(r"[\s*`]+", " ", text)
 
     assert MEANING in plain(Explanation.__doc__ or "")
-    pages = ("glossary.md", "how-it-works.md", "start.md", "serve.md", "how-to/effects.md")
+    pages = ("reference/glossary.md", "tutorials/start.md", "reference/http.md", "how-to/effects.md")
     code = ("apps/cli/_explain.py", "apps/serve/_openapi.py")
     for file in [*(ROOT / "docs" / page for page in pages), *(ROOT / "src" / "l2x" / name for name in code)]:
         assert MEANING in plain(file.read_text()), file

@@ -33,7 +33,7 @@ def test_the_lines_of_the_docs(
     frame.insert(0, "id", [f"{i:03}" for i in range(500)])
     frame.to_parquet("customers.parquet")
     fitted.save("churn.l2x")
-    docs = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    docs = (Path(__file__).parents[2] / "docs" / "how-to" / "scale.md").read_text()
     lines = next(block for block in docs.split("```python\n") if "mapInArrow" in block).partition("```")[0]
     assert len(lines.strip().splitlines()) <= 15
     scope: dict[str, object] = {}

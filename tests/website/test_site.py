@@ -18,8 +18,8 @@ FETCHES = {"script": "src", "img": "src", "link": "href", "iframe": "src", "sour
 
 
 PARTS = """gallery tutorials/start tutorials/census tutorials/reviews tutorials/digits tutorials/photos
-tutorials/service how-to/choose-k how-to/check how-to/compare how-to/extend how-to/hugging-face how-
-to/regression how-to/remote-models concepts/how-it-works concepts/meaning concepts/trust
+tutorials/service how-to/choose-k how-to/check how-to/compare how-to/extend how-to/hugging-face
+how-to/regression how-to/remote-models concepts/how-it-works concepts/meaning concepts/trust
 concepts/which-method concepts/costs concepts/limits benchmarks/reproduce benchmarks/synthetic
 benchmarks/mnist reference/l2x reference/features reference/evaluation reference/command-line
 reference/http reference/files reference/metrics reference/glossary project/changelog
@@ -165,6 +165,8 @@ def test_all_pages_are_legible_on_a_phone(site: Path, scheme: str) -> None:
     wide, faint = [], {}
     with chromium() as browser, page_of(browser, "file://", color_scheme=scheme, viewport=view) as page:
         for path in sorted(site.rglob("*.html")):
+            if path.name == "404.html":  # it loads its styles by absolute paths, from a server only
+                continue
             page.goto(f"file://{path}")
             if page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0:
                 wide.append(path.name)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import random
+import socket
+import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -219,6 +222,22 @@ def test_a_third_stream_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         reply = post(client, "columns", stream(table_of("columns")[0]))
         assert reply.status_code == 503
         assert reply.headers["retry-after"]
+
+
+def test_a_stream_that_drips_does_not_hold_its_place() -> None:
+    app = service("columns", models=False, body_timeout=0.5)
+    head = f"POST /v1/explainers/{name_of('columns')}/explain.arrow HTTP/1.1\r\nHost: x\r\n"
+    with live(app) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as drips:
+            drips.sendall(f"{head}Content-Length: 1000000\r\n\r\n".encode())
+            drips.settimeout(0.1)
+            deadline, reply = time.monotonic() + 60, b""
+            while not reply and time.monotonic() < deadline:
+                drips.sendall(b"x")
+                with suppress(TimeoutError):
+                    reply = drips.recv(65536)
+        assert b" 408 " in reply
 
 
 def test_columns_are_matched_by_name_or_position() -> None:

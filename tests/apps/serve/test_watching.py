@@ -148,6 +148,40 @@ def test_a_new_file_starts_again(fitted: l2x.Explainer, at_once: None) -> None:
     watcher.close()
 
 
+def test_a_reloaded_file_is_not_called_stale(
+    file: Path, model: Swappable, fitted: l2x.Explainer, at_once: None
+) -> None:
+    """The conclusion about the file before, and its gauges, are forgotten at once."""
+    settings = Settings(watch=1.0, watch_rows=1_000_000, reload=True, reload_every=0.05)
+    with TestClient(create_app([file], {"it": model}, settings)) as client:
+        model.current = first_column
+        assert explain(client, NEW[:300])["status"] == "stale"
+        model.current = one_column
+        fitted.save(file)
+        deadline = time.monotonic() + 60
+        while client.get("/v1/explainers/it/validity").json()["status"] == "stale":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert client.get("/v1/explainers/it/validity").json()["status"] == "waiting"
+        found = {name: value for name, value in gauges(client).items() if not name.endswith("_created")}
+        assert not any(value for name, value in found.items() if name.startswith("l2x_watch_status"))
+        assert np.isnan(found['l2x_watch_confirmed_share{explainer="it"}'])
+        assert np.isnan(found['l2x_watch_psi{column="x3",explainer="it",role="input"}'])
+        assert explain(client, NEW[300:400])["status"] == "valid"
+        assert gauges(client)['l2x_watch_psi{column="x3",explainer="it",role="input"}'] < 0.2
+
+
+def test_rows_of_a_replaced_file_are_ignored(fitted: l2x.Explainer, at_once: None) -> None:
+    watcher, before, after = Watcher("it", 1.0, 1_000_000, Metrics()), fitted.examiner(), fitted.examiner()
+    watcher.start_again(after)
+    for examiner, rows in ((before, 40), (after, 35)):
+        watcher.offer(examiner, rows, lambda chosen: lambda: NEW[: len(chosen)])
+    while watcher.state().verified < 35:
+        time.sleep(0.01)
+    watcher.close()
+    assert watcher.state().verified == 35
+
+
 def test_a_failing_model_is_counted_and_nothing_is_quoted(
     file: Path, caplog: pytest.LogCaptureFixture, at_once: None
 ) -> None:

@@ -41,6 +41,8 @@ MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 # Bytes of a stream in memory, maximum bytes of one record batch, and rows explained at a time.
 BUFFER, MESSAGE, ROWS = 8 * MIB, 256 * MIB, 1 << 16
 OUTPUT = "feature_1 .. k, score_1 .. k; effect_1 .. k, base, rest, prediction; predictions of the model"
+# Bytes that must arrive within the time limit, so that clients that drip bytes do not hold the streams.
+LEAST = 1 << 16
 # Streams at a time: each has a thread, and up to one record batch in memory.
 STREAMS = 2
 
@@ -96,12 +98,14 @@ class ArrowRoute:
         return StreamingResponse(_pieces(results), media_type=MEDIA_TYPE)
 
     async def _receive(self, request: Request, body: IO[bytes]) -> None:
-        """Write the body of a request into a file; the time limit is for each piece."""
+        """Write the body of a request into a file; the time limit is for every LEAST bytes."""
         pieces = body_pieces(request, self._settings.max_arrow_body)
         try:
             while True:
+                received = 0
                 async with asyncio.timeout(self._settings.body_timeout):
-                    body.write(await anext(pieces))
+                    while received < LEAST:
+                        received += body.write(await anext(pieces))
         except StopAsyncIteration:
             body.seek(0)
         except TimeoutError:
@@ -204,7 +208,7 @@ def matching_columns(view: View, schema: pa.Schema, copy: Sequence[str]) -> list
     names = list(schema.names)
     for name in copy:
         if names.count(name) != 1:
-            raise InputError(f"The stream has no column '{name}' to copy; it has {some(names)}.")
+            raise InputError(f"The stream has no column '{name[:50]}' to copy; it has {some(names)}.")
     if view.kind != "image":
         return view.table_layout().match(names, copied=copy, source="the stream")
     rest = [name for name in names if name not in copy]

@@ -473,6 +473,8 @@ class Slot:
             self._refuse(f"explains {_kind(new)}, but the explainer in service {_kind(self.served)}")
             return
         self.served = new
+        if self.watcher is not None:
+            self.watcher.start_again(new.examiner)
         self._metrics.reloads.labels(self.name, "swapped").inc()
         log_event("reloaded", explainer=self.name, checksum=new.artifact.checksum)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import traceback
 import warnings
@@ -137,6 +138,7 @@ class Metrics:
         self._psi = gauge(
             "l2x_watch_psi", "Population stability index, compared with training.", "role", "column"
         )
+        self._measured: dict[str, set[tuple[str, str]]] = {}  # the labels of these, by explainer
         self.age = gauge("l2x_explainer_age_seconds", "Time since the explainer was fitted.")
 
     def report_validity(self, explainer: str, validity: Validity, most: int) -> None:
@@ -153,6 +155,18 @@ class Metrics:
         # By name, so that it is always the same ones.
         for drift in sorted(validity.drifts, key=lambda drift: (drift.role, drift.name))[:most]:
             self._psi.labels(explainer, drift.role, drift.name).set(drift.psi)
+            self._measured.setdefault(explainer, set()).add((drift.role, drift.name))
+
+    def forget_validity(self, explainer: str) -> None:
+        """Set the gauges of a watched explainer to NaN: with several workers, they cannot be removed."""
+        if explainer not in self._measured:
+            return
+        for gauge in (self._expected, self._confirmed, self._low, self._high):
+            gauge.labels(explainer).set(math.nan)
+        for status in STATUSES:
+            self._status.labels(explainer, status).set(0)
+        for role, name in self._measured.pop(explainer):
+            self._psi.labels(explainer, role, name).set(math.nan)
 
     def text(self) -> bytes:
         """Return all metrics in the exposition format, summed over the workers if there are several."""

@@ -123,6 +123,7 @@ class Watcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="l2x-watch")
         self._waiting = self._verified = self._dropped = 0
         self._examiner: Examiner | None = None
+        self._latest: Examiner | None = None  # that of a file which was loaded again
         self._window = Window()
         self._validity: Validity | None = None
         self._next = 0.0  # when to conclude again
@@ -155,6 +156,11 @@ class Watcher:
             part = chosen[start : min(start + AT_ONCE, granted)]
             self._thread.submit(self._work, examiner, len(part), pick(part))
 
+    def start_again(self, examiner: Examiner) -> None:
+        """Forget all conclusions, because the file was replaced; rows of the file before are ignored."""
+        self._latest = examiner
+        self._thread.submit(self._forget)
+
     def state(self) -> State:
         """Return what is known now."""
         return State(self._share, self._per_minute, self._verified, self._dropped, self._validity)
@@ -179,11 +185,18 @@ class Watcher:
             with self._lock:
                 self._waiting -= rows
 
+    def _forget(self) -> None:
+        self._examiner, self._validity = None, None
+        self._metrics.forget_validity(self.name)
+
     def _verify(self, examiner: Examiner, rows: int, inputs: Callable[[], Any]) -> None:
+        if self._latest is not None and examiner is not self._latest:
+            return
         X = examiner.view.check(inputs())
         tally = examiner.count(X) + examiner.verify(X)
         if examiner is not self._examiner:
             self._examiner, self._window, self._validity = examiner, Window(), None
+            self._next = 0.0
         self._window.add(rows, tally)
         for outcome, number in (("confirmed", tally.confirmed), ("other", tally.rows - tally.confirmed)):
             self._metrics.watched.labels(self.name, outcome).inc(number)
