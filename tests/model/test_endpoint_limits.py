@@ -170,7 +170,9 @@ def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
 # Predictions
 
 
-@pytest.mark.parametrize("wrong", [[["0.5", "0.5"]], [[True, False]], [[None, 1]], "0.5", [{"a": 1}], 3, [[10**400, 0]]])
+@pytest.mark.parametrize(
+    "wrong", [[["0.5", "0.5"]], [[True, False]], [[None, 1]], "0.5", [{"a": 1}], 3, [[10**400, 0]]]
+)
 def test_only_numbers_are_predictions(wrong: object) -> None:
     content = json.dumps({"predictions": wrong}).encode()
 

@@ -53,7 +53,7 @@ COMMON_SPEED, HIDDEN = 5.0, 128
 # The squares of both parts have this weight in the loss.
 SLIGHT, SHRINKAGE = 1e-3, 0.01
 # The log-odds of the first feature are mean values in units of their standard deviation over features, times
-# 1 at the start of training and this number at its end; means are shrunk as if by this number of paths of value 0.
+# 1 at the start of training and SURE at its end; means are shrunk as if by FEW_PATHS paths of value 0.
 SURE, FEW_PATHS = 20.0, 30
 # The learning rate, and for tables the steps, as multiples of the default selector's.
 FASTER, LONGER = 3.0, 2
