@@ -80,3 +80,13 @@ def test_images_come_as_an_array(folder: Folder, tiny: l2x.TrainingPlan) -> None
     assert "brightness (PSI" in folder.run(*command, "bright.npy", code=3).stdout
     Path("text.npy").write_text("no array")
     assert "text.npy" in folder.fails(*command, "text.npy")
+
+
+@pytest.mark.parametrize("kind", ["one number", "several arrays", "complex numbers"])
+def test_other_npy_files_are_named(folder: Folder, kind: str) -> None:
+    with Path("odd.npy").open("wb") as file:
+        if kind == "several arrays":
+            np.savez(file, a=np.zeros(40))
+        else:
+            np.save(file, np.float64(3) if kind == "one number" else np.zeros((40, 4), complex))
+    assert "odd.npy' is not an array of numbers" in folder.fails(*CHECK, "odd.npy")

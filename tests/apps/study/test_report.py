@@ -64,7 +64,7 @@ def test_the_csv_has_every_answer_marked_and_nobodys_name(tmp_path: Path) -> Non
 
 
 def test_names_that_look_like_formulas_are_texts_in_the_csv(tmp_path: Path) -> None:
-    names = ("=cmd()", "@SUM(1)", "-1", "+x")
+    names = ("=cmd()", " @SUM(1)", "-1", "+x")
     with small_study(tmp_path / "a.study", practice=0, classes=names, methods=("=ours", "theirs")) as study:
         rater = joined(study)
         for choice in range(4):
@@ -72,6 +72,6 @@ def test_names_that_look_like_formulas_are_texts_in_the_csv(tmp_path: Path) -> N
             assert task is not None
             give_answer(study, rater, task.position, task.attempt, choice)
         lines = list(csv.DictReader(StringIO(answers_csv(study))))
-    assert {line["answer"] for line in lines} == {"'=cmd()", "'@SUM(1)", "-1", "'+x"}
+    assert {line["answer"] for line in lines} == {"'=cmd()", "' @SUM(1)", "-1", "'+x"}
     cells = [cell for line in lines for cell in line.values()]
-    assert not [cell for cell in cells if cell.startswith(("=", "@", "+"))]
+    assert not [cell for cell in cells if cell.lstrip().startswith(("=", "@", "+"))]

@@ -108,6 +108,9 @@ def test_a_backup_has_the_answers_of_the_write_ahead_log(tmp_path: Path) -> None
             study.backup(tmp_path / "b.study")
         with pytest.raises(WriteError, match="nowhere"):
             study.backup(tmp_path / "nowhere" / "b.study")
+        if Path("/proc/self").exists():  # a folder in which even root makes no files
+            with pytest.raises(WriteError, match=r"/proc/b\.study"):
+                study.backup("/proc/b.study")
     assert {path.name for path in tmp_path.iterdir()} == {"a.study", "b.study", "copied.study"}
 
 

@@ -112,5 +112,9 @@ def _images(path: Path, most: int, seed: int) -> Any:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise InputError(f"'{path}' is not an array of numbers: {error}") from error
+    if isinstance(array, np.lib.npyio.NpzFile):
+        array.close()
+    if not isinstance(array, np.ndarray) or not array.ndim or array.dtype.kind not in "biuf":
+        raise InputError(f"'{path}' is not an array of numbers with a row per image.")
     chosen = np.random.default_rng(seed).permutation(len(array))[:most]
     return np.asarray(array[np.sort(chosen)])

@@ -108,7 +108,8 @@ def _cell(name: str) -> str:
     try:
         float(name)
     except ValueError:
-        return f"'{name}" if name.startswith(FORMULA) else name
+        risky = name.startswith(FORMULA) or name.lstrip().startswith(FORMULA)
+        return f"'{name}" if risky else name
     return name
 
 

@@ -161,9 +161,17 @@ class Store:
         ------
         InputError
             If `path` exists.
+        WriteError
+            If the copy cannot be written, for example because the disk is full.
         """
         path = Path(path)
         check_new(path)
+        try:
+            self._copy_to(path)
+        except sqlite3.OperationalError as error:
+            raise WriteError(f"Cannot copy '{self.path}' to '{path}': {error}.") from error
+
+    def _copy_to(self, path: Path) -> None:
         temporary = path.with_name(f".{path.name}.new")
         temporary.unlink(missing_ok=True)
         copy = sqlite3.connect(temporary, isolation_level=None)
