@@ -85,6 +85,29 @@ def test_a_changed_file_is_swapped_in_and_a_damaged_one_refused(
     catalogue.close()
 
 
+def test_a_model_that_fails_on_a_new_file_is_not_quoted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "it.l2x"
+    shutil.copy(file_of("columns"), path)
+    broken: list[bool] = []
+
+    def model(X: np.ndarray) -> np.ndarray:
+        if broken:
+            raise ValueError(f"income={X[0, 0]} hunter2")
+        return np.full((len(X), 2), 0.5)
+
+    catalogue = Catalogue([path], {"it": model}, Settings(), Metrics())
+    broken.append(True)
+    replace(path, file_of("columns"))
+    asyncio.run(catalogue["it"].reload())
+    catalogue.close()
+    (record,) = caplog.records
+    assert record.message == "reload refused"
+    assert "ValueError" in vars(record)["fields"]["error"]
+    assert "income" not in str(vars(record)["fields"])
+
+
 def test_an_unexpected_error_does_not_end_the_watch(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

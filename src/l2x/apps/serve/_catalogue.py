@@ -16,12 +16,12 @@ import numpy as np
 from l2x._base.arrays import Array, is_whole, only_numbers
 from l2x.apps.serve._batching import Batcher, contained
 from l2x.apps.serve._monitoring import Metrics, log_event, log_failure
-from l2x.apps.serve._requests import ServiceError, invalid_body
+from l2x.apps.serve._requests import ServiceError, as_service_error, invalid_body
 from l2x.apps.serve._rows import ParsedRows, RowFormat, row_format
 from l2x.apps.serve._settings import Settings
 from l2x.apps.serve._tables import TableGraph, chosen_outputs, table_graph
 from l2x.apps.serve._watching import Watcher
-from l2x.errors import BlackBoxError, InputError, some
+from l2x.errors import BlackBoxError, InputError, L2XError, some
 from l2x.explainer import Explainer
 from l2x.explanation import Effects, Explanation, Scale
 from l2x.export import Artifact, read
@@ -467,7 +467,7 @@ class Slot:
             load = partial(Served.load, self.name, self.path, self.model, effects=self._effects)
             new = await asyncio.to_thread(contained, load)
         except Exception as error:
-            self._refuse(str(error))
+            self._refuse(_reason(error))
             return
         if _kind(new) != _kind(self.served):
             self._refuse(f"explains {_kind(new)}, but the explainer in service {_kind(self.served)}")
@@ -548,6 +548,13 @@ def by_name(files: Sequence[Path]) -> dict[str, Path]:
 def _signature(path: Path) -> tuple[int, int, int]:
     status = path.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _reason(error: Exception) -> str:
+    """Return why a file cannot be used, without messages of the model, which may quote inputs."""
+    if isinstance(error, BlackBoxError):
+        return as_service_error(error).message
+    return str(error) if isinstance(error, L2XError) else type(error).__name__
 
 
 def _kind(served: Served) -> str:
