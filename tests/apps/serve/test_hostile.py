@@ -411,6 +411,22 @@ LONG = {
 }
 
 
+def test_bodies_are_no_heads_under_either_parser() -> None:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    from l2x.apps.serve._connections import Guard, Guarded
+
+    class Pure(Guard, H11Protocol):  # type: ignore[misc]
+        """What uvicorn uses without httptools."""
+
+    body = {"rows": rows_of("frame", 1)[0], "k": " " * 500_000}
+    for protocol in (Guarded, Pure):
+        with live(service("frame", models=False), http=protocol) as address:
+            with Client(address, {"Content-Type": "application/json"}) as client:
+                assert client("POST", EXPLAIN, body)[0] == 422
+                assert client("GET", "/health/live")[0] == 200
+
+
 @pytest.mark.parametrize("kind", LONG)
 def test_a_head_without_end_is_refused(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     """200 MB of headers took 1.4 GiB of memory, and held the event loop for 4 s."""

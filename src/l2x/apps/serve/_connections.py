@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from l2x.apps.serve._monitoring import log_event
@@ -95,6 +96,8 @@ class Guard(asyncio.Protocol):
         """Parse data, which may complete a head."""
         self._unparsed += len(data)
         super().data_received(data)
+        if isinstance(self, H11Protocol):  # which has a limit of its own, and none of the callbacks below
+            self._unparsed = 0
         if self._unparsed > self.head_bytes and not self.transport.is_closing():
             self._refuse_head()
         if not self.waits:
