@@ -421,10 +421,12 @@ def test_bodies_are_no_heads_under_either_parser() -> None:
 
     body = {"rows": rows_of("frame", 1)[0], "k": " " * 500_000}
     for protocol in (Guarded, Pure):
-        with live(service("frame", models=False), http=protocol) as address:
-            with Client(address, {"Content-Type": "application/json"}) as client:
-                assert client("POST", EXPLAIN, body)[0] == 422
-                assert client("GET", "/health/live")[0] == 200
+        with (
+            live(service("frame", models=False), http=protocol) as address,
+            Client(address, {"Content-Type": "application/json"}) as client,
+        ):
+            assert client("POST", EXPLAIN, body)[0] == 422
+            assert client("GET", "/health/live")[0] == 200
 
 
 @pytest.mark.parametrize("kind", LONG)
