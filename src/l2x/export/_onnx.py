@@ -28,7 +28,16 @@ from l2x.explainer import Explainer
 from l2x.export._artifact import as_bytes
 from l2x.export._onnx_parts import Explaining, Feed, GraphInputs, Scoring, graph_inputs, tokenizer_json
 from l2x.features import UNSEEN, TextView
-from l2x.learning import CELLS_AT_ONCE, Rows, only_selectable, shapley_values, subset_outputs, subsets_of
+from l2x.learning import (
+    CELLS_AT_ONCE,
+    Rows,
+    SequentialSelector,
+    only_selectable,
+    shapley_values,
+    subset_outputs,
+    subsets_of,
+)
+from l2x.learning.samplers import NEVER
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -153,7 +162,10 @@ def compare(explainer: Explainer, content: bytes, feed: Feed, x: Tensor, rng: np
     for k in dict.fromkeys([explainer.k, scores.shape[1]]):
         found = dict(zip(names, session.run(names, feed | {"k": np.array([k])}), strict=True))
         indices = found["indices"]
-        wrong = np.flatnonzero(~same_selection(scores, indices, k))
+        same = same_selection(scores, indices, k)
+        if isinstance(selector := explainer.selector_, SequentialSelector):
+            same |= same_path(selector, x, indices)
+        wrong = np.flatnonzero(~same)
         if len(wrong):
             raise ArtifactError(
                 f"The exported graph selects other features than torch in {len(wrong)} of {len(scores)} rows "
@@ -205,6 +217,20 @@ def same_selection(scores: Array, indices: Array, k: int) -> Array:
     ours, theirs = (np.nan_to_num(part, neginf=-1e9) for part in (ours, theirs))
     tie = np.abs(ours - theirs) <= ROUNDING * (1 + np.abs(ours))
     return np.asarray((same | tie).all(axis=1))
+
+
+def same_path(selector: SequentialSelector, x: Tensor, indices: Array) -> Array:
+    """Return (n,) booleans: whether each step takes the best feature given those before, up to rounding."""
+    same = np.ones(len(x), dtype=bool)
+    mask = torch.zeros(len(x), selector.d)
+    with torch.inference_mode():
+        for step, taken in enumerate(torch.from_numpy(indices[:, : selector.k]).T):
+            logits = selector.step_logits(x, mask, step)
+            largest = logits.masked_fill(logits <= NEVER, 0.0).abs().amax(dim=1)
+            short = logits.amax(dim=1) - logits.gather(1, taken[:, None])[:, 0]
+            same &= (short <= ROUNDING * (1 + largest)).numpy()
+            mask = mask.scatter(1, taken[:, None], 1.0)
+    return same
 
 
 def build_graph(

@@ -49,7 +49,7 @@ from l2x.learning._effects import (
     subsets_of,
 )
 from l2x.learning._path_sizes import PathSizes, path_sizes_of
-from l2x.learning._polish import CLOSE, PRIOR, Polisher, learned_prior, network_of, verified
+from l2x.learning._polish import CLOSE, PRIOR, Polisher, learned_prior, verified
 from l2x.learning._rows import (
     BITS,
     FEW_ROWS,
@@ -92,6 +92,7 @@ from l2x.learning._surrogate import (
     NetworkSurrogate,
     fit_probe,
     fit_surrogate,
+    network_of,
 )
 from l2x.learning._training import Phase, Run, TrainingPlan, checked_seed, optimise, pick_device
 from l2x.learning._validity import Examiner, Expectation, Status, Tally, Validity, examined

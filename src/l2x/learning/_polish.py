@@ -30,7 +30,7 @@ from l2x.features import View
 from l2x.learning._agreement import confirmed_rows, masked_predictions
 from l2x.learning._rows import Gaussian, Likelihood, Rows, Target, TrainingRows
 from l2x.learning._selector import ranking_scores
-from l2x.learning._surrogate import CELLS_AT_ONCE, BaseSurrogate, FittedSurrogate
+from l2x.learning._surrogate import CELLS_AT_ONCE, BaseSurrogate, FittedSurrogate, network_of
 from l2x.learning._training import NOTICEABLE
 from l2x.model import BlackBox
 
@@ -350,11 +350,6 @@ class Nearby:
 def pool_of(k: int, d: int) -> int:
     """Return the number of candidates among which k of d features are chosen."""
     return max(k, min(d, max(POOL, 2 * k), MOST_CANDIDATES))
-
-
-def network_of(surrogate: BaseSurrogate) -> BaseSurrogate | None:
-    """Return the part of a surrogate that is a network; None if it is the model alone."""
-    return next((part for part in surrogate.parts if part.networks), None)
 
 
 def _value(network: BaseSurrogate | None, rows: Rows, target: Target) -> Value:

@@ -24,7 +24,13 @@ SIGNED_HELD = 500
 
 
 def fit_selector(
-    selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows, sampler: Sampler, run: Run
+    selector: nn.Module,
+    surrogate: BaseSurrogate,
+    data: TrainingRows,
+    sampler: Sampler,
+    run: Run,
+    *,
+    label: str = "training the selector",
 ) -> bool:
     """Maximise E[log q(Y | X_S)] over θ, and over α too if q still learns (equation 5).
 
@@ -93,7 +99,7 @@ def fit_selector(
         validate,
         phase=run.plan.selector,
         n=len(data.train),
-        label="training the selector",
+        label=label,
         run=run,
         prepare=prepare if queried and updates_ahead(run.plan, sampler) > 1 else None,
     )

@@ -21,8 +21,8 @@ from l2x._base.arrays import batches
 from l2x.errors import InputError
 from l2x.features import View
 from l2x.learning._rows import Rows, TrainingRows
-from l2x.learning._selector import everything
-from l2x.learning._surrogate import BaseSurrogate, reads_rows
+from l2x.learning._selector import everything, fit_selector, selector_scores
+from l2x.learning._surrogate import BaseSurrogate, network_of, reads_rows
 from l2x.learning._training import Run, TrainingPlan, optimise
 from l2x.learning.networks._columns import ColumnPredictor, perceptron
 from l2x.learning.networks._recipes import networks_of
@@ -33,7 +33,9 @@ from l2x.learning.samplers import (
     Sampler,
     exploration,
     gumbel,
+    k_hot,
     scores_at,
+    top_k,
 )
 
 # The option `selector` of an explainer whose selector is sequential.
@@ -52,6 +54,8 @@ COMMON_SPEED, HIDDEN = 5.0, 128
 # do not.
 # The squares of both parts have this weight in the loss.
 SLIGHT, SHRINKAGE = 1e-3, 0.01
+# Where paths tie, a guide decides: each feature that it selects for the row adds this number of nats.
+GUIDED = 0.01
 # The log-odds of the first feature are mean values in units of their standard deviation over features, times
 # 1 at the start of training and SURE at its end; means are shrunk as if by FEW_PATHS paths of value 0.
 SURE, FEW_PATHS = 20.0, 30
@@ -242,13 +246,19 @@ def fit_paths(
     assert isinstance(selector, SequentialSelector)
     assert isinstance(sampler, PlackettLuce)
     k, likelihood = data.k, data.likelihood
+    guide = fit_guide(surrogate, data, run)
     selector.exclude(data.train.x)
     units, starts = [_Unit() for _ in range(k)], _Starts(selector.first)
 
     def value_of(rows: Rows, masks: Tensor) -> Tensor:
         if data.problem.target == "class":
             rows = replace(rows, target=likelihood.most_likely(rows.target))
-        return surrogate.log_value(rows, masks * everything(rows))
+        masks = masks * everything(rows)
+        value = surrogate.log_value(rows, masks)
+        if guide is None:
+            return value
+        guided = k_hot(top_k(selector_scores(guide, surrogate, rows, data), k), selector.d)
+        return value + GUIDED * (masks * guided).sum(dim=-1)
 
     def compared(rows: Rows, masks: Tensor, logits: Tensor, step: int) -> tuple[Tensor, Tensor]:
         """Return features for this step, (c, n), and the values of the paths that the policy completes."""
@@ -293,6 +303,27 @@ def fit_paths(
     return optimise(
         selector, objective, validate, phase=run.plan.selector, n=len(data.train), label=label, run=run
     )
+
+
+def fit_guide(surrogate: BaseSurrogate, data: TrainingRows, run: Run) -> nn.Module | None:
+    """Train the default selector by the surrogate network; `fit_paths` lets it decide between equal paths.
+
+    It reads whole rows, and what it prefers where many subsets are equally good is common to all rows. The
+    policy reads selected values alone, so that the guarantee does not depend on it. Only tables have one.
+    """
+    network = network_of(surrogate)
+    if data.view.kind != "table" or network is None:
+        return None
+    phase = run.plan.selector
+    plan = replace(
+        run.plan,
+        selector=replace(
+            phase, steps=max(1, phase.steps // LONGER), learning_rate=phase.learning_rate / FASTER
+        ),
+    )
+    guide: nn.Module = networks_of(data.view, data.likelihood.outputs).selector().to(run.device)
+    fit_selector(guide, network, data, PlackettLuce(), replace(run, plan=plan), label="training its guide")
+    return guide
 
 
 def walked(

@@ -294,6 +294,11 @@ class MixedSurrogate(BaseSurrogate):
         return torch.cat([both, values[:, within:]], dim=1)
 
 
+def network_of(surrogate: BaseSurrogate) -> BaseSurrogate | None:
+    """Return the part of a surrogate that is a network; None if it is the model alone."""
+    return next((part for part in surrogate.parts if part.networks), None)
+
+
 def prefix_outputs(surrogate: BaseSurrogate, rows: Rows, scores: Tensor, k: int) -> Tensor:
     """Return outputs for the first 0 .. k features of rankings by scores (n, d), (n, k + 1, outputs)."""
     order, selectable = torch.from_numpy(best(scores.numpy(), k)), scores > -torch.inf
