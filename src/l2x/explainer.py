@@ -59,6 +59,7 @@ from l2x.learning import (
     Validity,
     as_objective,
     check_compatible,
+    check_outputs,
     checked_predictions,
     evaluations_of,
     examined,
@@ -320,13 +321,17 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> _Settings:
         """Check everything that can be checked without data."""
-        objective, features = as_objective(self.objective), self.features or Columns()
+        objective, features = as_objective(self.objective), _checked_view(self.features)
         ours, recipe = recipes_of(features).ours, _recipe(objective, features)
         sampler = self.sampler or recipe.sampler or PlackettLuce()
         if self.selector == SEQUENTIAL:
             sampler = sampler_of_paths(self.sampler, objective, uses_prediction=self.uses_prediction)
-        elif isinstance(self.selector, str):
-            raise InputError(f"selector is {self.selector!r}; choose 'sequential', a network or its options.")
+        elif not isinstance(self.selector, nn.Module | Mapping | None):
+            raise InputError(
+                f"selector is {shown(self.selector)}; choose 'sequential', a network or its options."
+            )
+        if not isinstance(self.predictor, nn.Module | Mapping | None):
+            raise InputError(f"predictor is {shown(self.predictor)}; choose a network or its options.")
         check_compatible(objective, sampler)
         target = self.target or recipe.target
         if target not in get_args(Target):
@@ -546,7 +551,7 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             explanation = replace(explanation, chosen=polisher.polish(*proposal))
         if not verify:
             return explanation
-        confirmed = verified(self.black_box(), self.features_, X, explanation.mask, known, self._tolerance)
+        confirmed = verified(self.black_box(), self.surrogate_, X, explanation.mask, known, self._tolerance)
         return replace(explanation, confirmed=confirmed, queries=np.ones(len(X), dtype=np.int64))
 
     def polishes(
@@ -563,10 +568,11 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters `polish`, `keep`, `verify` and `refine` are those of `explain`; `given` is whether it gets
         predictions.
         """
-        if not is_whole(refine, least=0):
-            raise InputError(
-                f"refine is {shown(refine)}; expected a number of queries per row, such as 30, or 0."
-            )
+        _check_refine(refine)
+        if not isinstance(verify, bool | np.bool_):
+            raise InputError(f"verify is {shown(verify)}; expected True or False.")
+        if polish is not None and not isinstance(polish, bool | np.bool_):
+            raise InputError(f"polish is {shown(polish)}; expected True, False or None.")
         if keep is not None and (polish or refine):
             option = "polish=True" if polish else f"refine={refine}"
             raise InputError(f"keep= selects by the learned scores alone; leave out {option}, or keep=.")
@@ -663,13 +669,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{what}: pass explain(X, predictions=...), or load the explainer with its model, "
                 "l2x.load(path, model=...)."
             )
-        black_box, outputs = self.black_box(), self.surrogate_.likelihood.outputs
+        black_box = self.black_box()
         predictions = query(black_box, self.features_, X)
-        if predictions.shape[1] != outputs:
-            raise InputError(
-                f"{black_box.name} has {predictions.shape[1]} outputs, but the explainer was fitted to "
-                f"{outputs}: is this the model that it explains?"
-            )
+        check_outputs(predictions, self.surrogate_.likelihood, black_box)
         return predictions
 
     def _prediction_input(self, known: Array | None) -> Tensor | None:
@@ -715,8 +717,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"attribute takes a tensor, as captum's methods do, not a {kind}; use explain.")
         explanation = self.explain(inputs)
         if target is not None:
-            position = np.broadcast_to(np.asarray(tensor_to_array(target), dtype=np.int64), len(inputs))
-            explanation = replace(explanation, explained=position)
+            outputs = _positions(target, len(inputs), self.surrogate_.likelihood.outputs)
+            explanation = replace(explanation, explained=outputs)
         return attribution(explanation, inputs)
 
     def score(
@@ -934,7 +936,8 @@ def explain(
     >>> explanation.names[0], bool(explanation.confirmed.mean() > 0.9)
     (['x1'], True)
     """
-    view = Columns() if features is None else clone(features)
+    _check_refine(refine)
+    view = clone(_checked_view(features))
     plan = TrainingPlan.quick(view)
     explainer = Explainer(model, k, features=view, mixed=mixed, training=plan, seed=seed)
     with warnings.catch_warnings():
@@ -988,6 +991,35 @@ class _Settings:
         return per_call(usable, calls)
 
 
+def _positions(target: Any, n: int, outputs: int) -> Array:
+    """Return the explained class, or predicted value, of n rows, as captum's `target` gives it."""
+    given = np.asarray(tensor_to_array(target))
+    fits = given.dtype.kind in "iu" and given.shape in ((), (1,), (n,))
+    if not fits or ((given < 0) | (given >= outputs)).any():
+        raise InputError(
+            f"target is {shown(target)}; expected the position of a class or predicted value, 0 to "
+            f"{outputs - 1}, or one for each of {n} rows."
+        )
+    return np.broadcast_to(given.astype(np.int64), n)
+
+
+def _check_refine(refine: Any) -> None:
+    if not is_whole(refine, least=0):
+        raise InputError(
+            f"refine is {shown(refine)}; expected a number of queries per row, such as 30, or 0."
+        )
+
+
+def _checked_view(features: Any) -> View:
+    """Return the view, by default `Columns()`; raise an InputError for anything else, such as a class."""
+    if features is None:
+        return Columns()
+    if not isinstance(features, View):
+        example = f"{features.__name__}()" if isinstance(features, type) else "l2x.Words()"
+        raise InputError(f"features is {shown(features)}; expected a view, such as {example}, or None.")
+    return features
+
+
 def _read(X: Any, predictions: Any, rows: int, settings: _Settings, black_box: BlackBox) -> tuple[Any, Any]:
     """Read inputs and predictions that are given as paths; return others unchanged."""
     on_disk, seed = isinstance(X, str | Path) and settings.features.kind != "image", settings.run.seed
@@ -1010,7 +1042,10 @@ def _network(given: nn.Module | Options | None, build: Any, **options: Any) -> n
     """Return a copy of the user's own module, or the view's network with these options."""
     if isinstance(given, nn.Module):
         return copy.deepcopy(given)
-    network: nn.Module = build(**(options | dict(given or {})))
+    try:
+        network: nn.Module = build(**(options | dict(given or {})))
+    except TypeError as error:
+        raise InputError(f"The network cannot have the options {shown(given)}: {error}.") from error
     return network
 
 

@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 
 from l2x._base.arrays import Array, Rows, batches, best, labels, row_indices, take
-from l2x.errors import InputError, some
+from l2x.errors import InputError, shown, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -286,10 +286,13 @@ class Explanation:
     def _outputs_for(self, name: Any) -> Array:
         classes = self._source.classes
         known: Sequence[Any] = range(self.predictions.shape[1]) if classes is None else classes
-        matches = [i for i, c in enumerate(known) if c == name or str(c) == str(name)]
-        if not matches:
+        same = [np.ndim(name) == 0 and (c == name or str(c) == str(name)) for c in known]
+        matches = np.flatnonzero(same)
+        if not len(matches):
             what = "predicted value" if classes is None else "class"
-            raise InputError(f"There is no {what} {name!r}; choose one of {some([str(c) for c in known])}.")
+            raise InputError(
+                f"There is no {what} {shown(name)}; choose one of {some([str(c) for c in known])}."
+            )
         return np.full(len(self), matches[0])
 
     def _from_model(self) -> Array | None:

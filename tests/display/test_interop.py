@@ -111,3 +111,17 @@ def test_captums_metrics_take_it(fitted: l2x.Explainer, table: np.ndarray) -> No
     (attributed,) = fitted.attribute((inputs,))
     assert torch.equal(attributed, fitted.attribute(inputs))
     assert metrics.sensitivity_max(fitted.attribute, inputs).shape == (20,)
+
+
+def test_no_rows_are_shap_values_of_no_rows(fitted: l2x.Explainer, table: np.ndarray) -> None:
+    pytest.importorskip("shap")
+    found = fitted.explain(table[:0]).to_shap()
+    assert found.values.shape == found.data.shape == found.display_data.shape == (0, 6)
+
+
+@pytest.mark.parametrize("target", [2, -1, "x", 0.5, [0, 1], torch.tensor([0, 1]), np.array([[0]])])
+def test_a_wrong_target_is_named(fitted: l2x.Explainer, target: object) -> None:
+    with pytest.raises(
+        l2x.errors.InputError, match=r"target is .*position of a class or predicted value, 0 to 1"
+    ):
+        fitted.attribute(torch.zeros(5, 5), target)

@@ -9,6 +9,7 @@ import threading
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -572,3 +573,22 @@ def test_the_names_of_columns_do_not_matter(table: np.ndarray, tmp_path: Path) -
     plain, awkward = fitted(list("abcde")), fitted(names)
     scores = plain.explain(pd.DataFrame(table, columns=list("abcde"))).scores
     assert np.array_equal(awkward.explain(pd.DataFrame(table, columns=names)).scores, scores)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"features": l2x.Columns}, r"expected a view, such as Columns\(\)"),
+        ({"features": "Columns"}, "features is 'Columns'"),
+        ({"selector": 1}, "selector is 1"),
+        ({"selector": ["sequential"]}, "selector is \\['sequential'\\]"),
+        ({"selector": {"depht": 3}}, "options {'depht': 3}.*depht"),
+        ({"predictor": True}, "predictor is True"),
+        ({"predictor": {"depht": 3}}, "options {'depht': 3}.*depht"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_named(
+    options: dict[str, Any], named: str, table: np.ndarray, tiny: l2x.TrainingPlan
+) -> None:
+    with pytest.raises(l2x.errors.InputError, match=named):
+        l2x.Explainer(one_column, 1, training=tiny, **options).fit(table)

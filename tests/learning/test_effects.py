@@ -210,6 +210,8 @@ def test_an_unknown_class_or_scale_is_named(explained: tuple[l2x.Explainer, Any]
     explanation = explainer.explain(X)
     with pytest.raises(InputError, match="'venus'"):
         explanation.for_class("venus")
+    with pytest.raises(InputError, match=r"array\(\[0, 1\]\)"):
+        explanation.for_class(np.array([0, 1]))
     with pytest.raises(InputError, match="'logit'"):
         explanation.for_class(scale="logit")  # type: ignore[arg-type]
     wrong = "probability" if explainer.classes_ is None else "value"
@@ -223,3 +225,11 @@ def test_a_baseline_has_no_effects_and_no_rows_have_none() -> None:
         _ = explanation.effects
     with pytest.raises(InputError, match="surrogate"):
         _ = Explanation(np.zeros((1, 2)), 1, ["a", "b"]).predictions
+
+
+def test_a_model_with_other_outputs_is_refused() -> None:
+    plan = l2x.TrainingPlan.quick().with_steps(value=4, selector=3)
+    explainer = l2x.Explainer(classes, 2, training=plan).fit(ROWS)
+    other = explainer.with_model(lambda X: classes(X)[:, :2] / classes(X)[:, :2].sum(axis=1, keepdims=True))
+    with pytest.raises(InputError, match=r"2 outputs.*fitted to 3 classes"):
+        _ = other.explain(ROWS, polish=False).effects

@@ -18,6 +18,7 @@ from scipy.stats import binomtest
 import l2x
 from l2x.datasets import synthetic
 from l2x.errors import InputError
+from l2x.explanation import Explanation
 from l2x.learning import at_least, confirmed_rows, masked_predictions
 from l2x.learning._polish import PRIORS, Search, pool_of
 
@@ -206,6 +207,10 @@ def test_the_same_rows_in_batches_give_the_same(explainer: l2x.Explainer, rows: 
         ({"keep": 0.9, "refine": 3}, "refine=3"),
         ({"keep": 0.9, "polish": True}, "polish=True"),
         ({"polish": False, "refine": 3}, "polish=False"),
+        ({"polish": "no"}, "polish is 'no'"),
+        ({"verify": "no"}, "verify is 'no'"),
+        ({"verify": None}, "verify is None"),
+        ({"verify": np.array([True, False])}, "verify is array"),
     ],
 )
 def test_options_that_exclude_each_other(
@@ -241,6 +246,78 @@ def test_explainers_that_cannot_be_polished(tiny: l2x.TrainingPlan) -> None:
     joint = l2x.Explainer.paper(Counted(), 1, training=tiny).fit(X)
     assert joint.explain(X[:5]).chosen is None  # the paper's method is the forward pass
     assert joint.explain(X[:5], polish=True).chosen is not None
+
+
+def test_no_rows_are_verified_and_refined(explainer: l2x.Explainer, rows: np.ndarray) -> None:
+    for options in ({"verify": True}, {"refine": 3}):
+        explanation = explainer.explain(rows[:0], **options)
+        assert explanation.confirmed is not None
+        assert explanation.queries is not None
+        assert explanation.confirmed.shape == explanation.queries.shape == (0,)
+        assert explanation.confirmed.dtype == bool
+        assert explanation.effects.shape == (0, 2)
+
+
+@pytest.mark.parametrize("options", [{"verify": True}, {"refine": 3}])
+def test_a_model_that_does_not_fit_is_not_queried_for_masked_rows(
+    explainer: l2x.Explainer, rows: np.ndarray, options: dict[str, Any]
+) -> None:
+    def three(X: np.ndarray) -> np.ndarray:
+        return np.full((len(X), 3), 1 / 3)
+
+    def one(X: np.ndarray) -> np.ndarray:
+        return np.asarray(Counted()(X)[:, 1])
+
+    known = Counted()(rows)
+    with pytest.raises(InputError, match=r"3 outputs.*fitted to 2 classes.*is this the model"):
+        explainer.with_model(three).explain(rows, predictions=known, **options)
+    with pytest.raises(InputError, match=r"1 output .*task='classification'"):
+        explainer.with_model(one).explain(rows, predictions=known, **options)
+    probability = l2x.as_black_box(one, task="classification")
+    confirmed = explainer.with_model(probability).explain(rows, predictions=known, **options).confirmed
+    assert np.array_equal(confirmed, explainer.explain(rows, **options).confirmed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"verify": True}, {"refine": 3}])
+def test_a_model_that_fails_on_masked_rows_is_named(
+    explainer: l2x.Explainer, rows: np.ndarray, options: dict[str, Any]
+) -> None:
+    known = Counted()(rows)
+
+    def picky(X: np.ndarray) -> np.ndarray:
+        if not (X[:, 7, None] == rows[:, 7]).any(axis=1).all():
+            raise ValueError("this row is not among the customers")
+        return Counted()(X)
+
+    attached = explainer.with_model(picky)
+    assert attached.explain(rows).chosen is not None
+    with pytest.raises(l2x.errors.BlackBoxError, match=r"not among the customers.*These rows were masked"):
+        attached.explain(rows, predictions=known, **options)
+
+
+def test_what_is_wrong_is_named_before_a_few_rows_are_learned_from() -> None:
+    model, X = Counted(), np.zeros((50, 8))
+    for options, named in (
+        ({"refine": -1}, "refine is -1"),
+        ({"refine": None}, "refine is None"),
+        ({"features": l2x.Columns}, r"expected a view, such as Columns\(\)"),
+        ({"features": "words"}, "features is 'words'"),
+    ):
+        with pytest.raises(InputError, match=named):
+            l2x.explain(model, X, 2, **options)
+    assert model.rows == 0
+
+
+def test_unconfirmed_rows_are_flagged_where_they_are_shown(
+    explainer: l2x.Explainer, rows: np.ndarray
+) -> None:
+    explanation = explainer.explain(rows, polish=False, verify=True)
+    assert explanation.confirmed is not None
+    wrong, right = explanation[~explanation.confirmed][:3], explanation[explanation.confirmed][:3]
+    for shown in (repr, Explanation.to_html):
+        assert shown(wrong).count("not confirmed") == 3
+        assert "not confirmed" not in shown(right)
+    assert "not confirmed" in wrong[0].plot().get_suptitle()
 
 
 def test_an_endpoint_is_not_queried_unless_asked(explainer: l2x.Explainer, rows: np.ndarray) -> None:
@@ -367,3 +444,41 @@ def test_refining_without_a_surrogate_draws_near_the_proposal(tiny: l2x.Training
     assert np.array_equal(refined.confirmed, confirmed_rows(guesses, model(X[:200])))
     part = explainer.explain(X[7:20], refine=20)
     assert np.array_equal(part.indices, refined.indices[7:20])
+
+
+def test_no_subset_is_queried_twice_without_a_surrogate(tiny: l2x.TrainingPlan) -> None:
+    """Where the model confirms none of the three subsets, it is queried for each of them once."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+
+    def model(X: np.ndarray) -> np.ndarray:
+        p = 1 / (1 + np.exp(-3 * X.prod(axis=1)))
+        return np.stack([1 - p, p], axis=1)
+
+    plan = tiny.with_steps(value=2, selector=5)
+    explainer = l2x.Explainer(model, 1, objective="model", training=plan).fit(X)
+    refined = explainer.explain(X[:40], refine=10**9)
+    assert refined.queries is not None
+    assert refined.confirmed is not None
+    assert refined.queries.max() == 3
+    assert (refined.queries[~refined.confirmed] == 3).all()
+
+
+def test_values_are_refined_until_they_are_confirmed(
+    tiny: l2x.TrainingPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a tolerance below CLOSE, a nearly equal value does not end the search; `confirmed` stays true."""
+    X = np.random.default_rng(0).normal(size=(600, 8))
+
+    def model(X: np.ndarray) -> np.ndarray:
+        return np.stack([np.where(X[:, 0] > 0, X[:, 1], X[:, 2]), 100 * X[:, 3] * X[:, 4]], axis=1)
+
+    values = l2x.as_black_box(model, task="regression")
+    explainer = l2x.Explainer(values, 3, training=tiny.with_steps(value=60, selector=20)).fit(X)
+    monkeypatch.setattr(l2x.Explainer, "_tolerance", 0.5)
+    refined = explainer.explain(X[:300], refine=30)
+    assert refined.confirmed is not None
+    assert refined.queries is not None
+    guesses = masked_predictions(explainer.black_box(), explainer.features_, X[:300], refined.mask)
+    assert np.array_equal(refined.confirmed, confirmed_rows(guesses, model(X[:300]), 0.5))
+    assert 0 < refined.confirmed.mean() < 1
+    assert (refined.queries[~refined.confirmed] > 1).all()

@@ -217,7 +217,8 @@ def _verdict(reading: Reading | None) -> str:
     _, only_these, all_others = reading.levels
     return (
         f'<td style="{_CELL};background:none"><span style="font-weight:600">{escape(reading.headline)}</span>'
-        f'<br><span style="{_VALUE}">only these {only_these}<br>all others {all_others}</span></td>'
+        f'<br><span style="{_VALUE}">only these {only_these}<br>all others {all_others}'
+        f"{'<br>not confirmed' * (reading.confirmed is False)}</span></td>"
     )
 
 
@@ -493,7 +494,8 @@ def _image_caption(row: int, reading: Reading | None) -> list[str]:
         return [str(row)]
     _, only_these, all_others = reading.levels
     numbered = [f"{rank}: {text}" for rank, text in enumerate(reading.amounts, 1)]
-    return [reading.headline, f"only these {only_these}", f"all others {all_others}", *numbered]
+    flag = ["not confirmed"] * (reading.confirmed is False)
+    return [reading.headline, f"only these {only_these}", f"all others {all_others}", *flag, *numbered]
 
 
 def _image_row(one: Explanation) -> str:

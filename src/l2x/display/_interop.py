@@ -42,14 +42,14 @@ def shap_explanation(explanation: Explanation) -> Any:
     if explanation.source is None:
         base = np.zeros(len(explanation))
         return shap.Explanation(values=values, base_values=base, data=data, feature_names=names)
-    n = len(explanation)
+    rest = np.zeros((len(explanation), 1))
     return shap.Explanation(
         values=np.concatenate([values, explanation.rest[:, None]], axis=1),
         base_values=explanation.base,
-        data=None if data is None else np.concatenate([data, np.zeros((n, 1))], axis=1),
+        data=None if data is None else np.concatenate([data, rest], axis=1),
         display_data=None
         if data is None
-        else np.concatenate([_shown(explanation, data), [[""]] * n], axis=1),
+        else np.concatenate([_shown(explanation, data), np.full(rest.shape, "", dtype=object)], axis=1),
         feature_names=[*names, "all other features"],
     )
 

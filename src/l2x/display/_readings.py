@@ -45,6 +45,8 @@ class Reading:
     effects : (k,) array
         The effects of the selected features, best first.
     scale : "probability", "log-odds" or "value"
+    confirmed : bool or None
+        Whether the model confirmed the selected features; None if it was not queried for that.
     """
 
     predicted: str
@@ -58,6 +60,7 @@ class Reading:
     alone: float
     without: float
     scale: Scale
+    confirmed: bool | None = None
 
     @property
     def headline(self) -> str:
@@ -67,7 +70,7 @@ class Reading:
     @property
     def title(self) -> str:
         """The prediction and, if it is not the predicted class, the explained class."""
-        text = f"Prediction: {self.headline}"
+        text = f"Prediction: {self.headline}{', not confirmed' * (self.confirmed is False)}"
         return text if self.is_predicted else f"{text}; effects on {self.explained}"
 
     @property
@@ -138,6 +141,7 @@ def readings(explanation: Explanation) -> list[Reading]:
             alone=float(found.alone[row]),
             without=float(found.without[row]),
             scale=found.scale,
+            confirmed=None if explanation.confirmed is None else bool(explanation.confirmed[row]),
         )
         for row in range(len(explanation))
     ]

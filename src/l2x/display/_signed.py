@@ -284,7 +284,8 @@ def plot_dependence(explanation: Explanation, feature: str | int, path: str | Pa
     effects, values = drawn.effects[rows, ranks], numbers[:, i]
     if not len(rows):
         raise InputError(
-            f"'{feature}' is selected in none of {count(len(drawn), 'row')}; choose another feature."
+            f"'{explanation.feature_names[i]}' is selected in none of {count(len(drawn), 'row')}; "
+            "choose another feature."
         )
     columns = None if drawn.view is None else as_columns(drawn.view)
     levels = None if columns is None else columns.levels_.get(i)

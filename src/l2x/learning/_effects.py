@@ -29,7 +29,7 @@ from l2x._base.arrays import Array
 from l2x.errors import InputError
 from l2x.explanation import Effects, Explanation, Scale
 from l2x.features import selectable_units
-from l2x.learning._rows import Gaussian, Likelihood, Rows
+from l2x.learning._rows import Gaussian, Likelihood, Rows, check_outputs
 from l2x.learning._selector import everything, for_explained_output, signed_scores
 from l2x.learning._surrogate import CELLS_AT_ONCE, BaseSurrogate, FittedSurrogate
 from l2x.model import Endpoint, query
@@ -297,7 +297,9 @@ class SurrogateSource:
         if not len(X):
             return np.zeros((0, self.surrogate.likelihood.outputs))
         if black_box is not None:
-            return query(black_box, view, X)
+            predictions = query(black_box, view, X)
+            check_outputs(predictions, self.surrogate.likelihood, black_box)
+            return predictions
         selectable = selectable_units(view, X)
         everything = np.ones((len(X), view.d), dtype=bool) if selectable is None else selectable
         return self.surrogate.predict(X, everything)

@@ -26,12 +26,12 @@ import torch
 from torch import Tensor, nn
 
 from l2x._base.arrays import Array, batches, best
+from l2x.errors import BlackBoxError
 from l2x.features import View
 from l2x.learning._agreement import confirmed_rows, masked_predictions
-from l2x.learning._rows import Gaussian, Likelihood, Rows, Target, TrainingRows
+from l2x.learning._rows import Gaussian, Likelihood, Rows, Target, TrainingRows, check_outputs
 from l2x.learning._selector import ranking_scores
 from l2x.learning._surrogate import CELLS_AT_ONCE, BaseSurrogate, FittedSurrogate, network_of
-from l2x.learning._training import NOTICEABLE
 from l2x.model import BlackBox
 
 # Candidates per row, the best by score: at least this many, or twice as many as are selected.
@@ -44,7 +44,9 @@ MEMBERS_AT_ONCE = 1 << 24
 ROUNDS = 4
 # τ, for explainers whose objective does not query the model; and the values among which others choose.
 PRIOR = 0.01
-PRIORS = (0.1, 0.03, 0.01, 0.003)
+PRIORS = (0.3, 0.1, 0.03, 0.01, 0.003)
+# Differences between them below this number of nats are too small to matter.
+SLIGHT = 1e-4
 # Held-out rows for that choice, at most and at least.
 CALIBRATION_ROWS, FEWEST_ROWS = 500, 30
 # Noise that moves the proposal if there is no surrogate network: its standard deviation, relative to that of
@@ -52,6 +54,8 @@ CALIBRATION_ROWS, FEWEST_ROWS = 500, 30
 # replaced in groups. With 50 queries each, the model confirmed 28 of 30 validation photographs
 # (l2x_experiments/photos.py); with independent noise 21.
 NOISE, SMOOTH = 0.7, 1 / 7
+# At most this many subsets are drawn in that way.
+MOST_NEARBY = 1000
 # A smaller gain is rounding.
 ROUNDING = 1e-6
 # For regression, the model has confirmed enough if its error is below this many standard deviations of the
@@ -153,8 +157,10 @@ class Polisher:
             parts.append(
                 _confirm(search, black_box, self.surrogate, raw, predictions[part], self.target, tolerance)
             )
-        together = (np.concatenate(arrays) for arrays in zip(*parts, strict=True)) if parts else iter(())
-        return Selection(*together) if parts else Selection(np.empty((0, k), dtype=np.int64))
+        if not parts:
+            nothing = np.zeros(0, dtype=np.int64)
+            return Selection(np.empty((0, k), dtype=np.int64), nothing.astype(bool), nothing)
+        return Selection(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def _searches(self, X: Any, scores: Array, k: int, predictions: Array, *, visited: int = 0) -> Any:
         """Yield batches of rows, each with its search."""
@@ -232,6 +238,10 @@ class Search:
     def chosen(self) -> Tensor:
         """Return the selected features, (n, k), best score first."""
         return self._indices(self.members)
+
+    def useful(self, rows: Tensor, attempt: int) -> Tensor:
+        """Return whether a subset of these rows was visited and may be selected, (r,) booleans."""
+        return self.worth[rows, attempt] > -torch.inf
 
     def masks_of(self, members: Tensor) -> Tensor:
         """Return the masks (n, d) of one subset per row, (n, pool)."""
@@ -321,13 +331,26 @@ class Nearby:
 
         self.spread = np.ma.masked_invalid(scores).std(axis=1, keepdims=True).filled(0.0)
         self.scores, self.k = scores, k
+        queries = min(queries, MOST_NEARBY)
         noise = np.random.default_rng(0).normal(size=(queries, scores.shape[1]))
         if (grid := getattr(view, "grid_", None)) is not None:
             planes = gaussian_filter(noise.reshape(-1, *grid), (0.0, *(SMOOTH * side for side in grid)))
             noise = planes.reshape(noise.shape) / planes.std()
         noise[0] = 0.0
         self.noise = NOISE * noise
-        self.codes = self.worth = torch.zeros(len(scores), queries)
+        self.codes = self.worth = torch.zeros(1, queries).expand(len(scores), -1)
+        # Every mask has its own sum of these numbers, nearly certainly.
+        self._keys = np.random.default_rng(1).integers(1, 1 << 62, size=scores.shape[1])
+        self._sums = np.zeros((len(scores), 0), dtype=np.int64)
+
+    def useful(self, rows: Tensor, attempt: int) -> Tensor:
+        """Return whether these rows have not had the same subset before, (r,) booleans; call it in order."""
+        masks, at = self.masks(torch.full((len(rows),), attempt), rows), rows.numpy()
+        sums = np.where(masks, self._keys, 0).sum(axis=1)  # integers of 64 bits wrap around
+        new = (self._sums[at] != sums[:, None]).all(axis=1)
+        self._sums = np.concatenate([self._sums, np.zeros((len(self.scores), 1), dtype=np.int64)], axis=1)
+        self._sums[at, -1] = sums
+        return torch.from_numpy(new)
 
     def run(self) -> None:
         """Do nothing: subsets are made when they are needed."""
@@ -395,32 +418,33 @@ def _confirm(
     chosen, most = torch.zeros(n, dtype=torch.int64), torch.full((n,), -torch.inf)
     confirmed = np.zeros(n, dtype=bool)
     for attempt in range(search.codes.shape[1]):
-        rows = torch.from_numpy(open_rows)
-        rows = rows[search.worth[rows, attempt] > -torch.inf]
-        if not len(rows):
+        if not len(open_rows):
             break
+        rows = torch.from_numpy(open_rows)
+        rows = rows[search.useful(rows, attempt)]
+        if not len(rows):
+            continue
         which = torch.full((len(rows),), attempt)
         at = rows.numpy()
-        guesses = masked_predictions(
-            black_box, surrogate.view, surrogate.view.take(X, at), search.masks(which, rows)
-        )
+        raw = surrogate.view.take(X, at)
+        guesses = _guesses(black_box, surrogate.view, raw, search.masks(which, rows), likelihood)
         queries[at] += 1
         outputs = likelihood.from_targets(likelihood.targets(guesses))
         worth = (likelihood.log_likelihood(outputs, wanted[rows]) + search.worth[rows, attempt]) / 2
         same = confirmed_rows(guesses, predictions[at], tolerance)
-        settled = _settled(likelihood, guesses, predictions[at])
+        settled = same & _settled(likelihood, guesses, predictions[at])
         # A confirmed subset is better than any that is not.
         better = (same & ~confirmed[at]) | ((same == confirmed[at]) & (worth > most[rows]).numpy())
         better |= settled
         chosen[rows[torch.from_numpy(better)]] = attempt
         most[rows[torch.from_numpy(better)]] = worth[torch.from_numpy(better)]
         confirmed[at] |= same
-        open_rows = at[~settled]
+        open_rows = np.setdiff1d(open_rows, at[settled])
     return search.choose(chosen).numpy(), confirmed, queries
 
 
 def _settled(likelihood: Likelihood, guesses: Array, predictions: Array) -> Array:
-    """Return which rows need no further query, (n,) booleans."""
+    """Return which confirmed rows need no further query, (n,) booleans."""
     if isinstance(likelihood, Gaussian):
         errors = np.abs(guesses - predictions) / np.asarray(likelihood.scale)
         return np.asarray(errors.max(axis=1) <= CLOSE)
@@ -428,40 +452,54 @@ def _settled(likelihood: Likelihood, guesses: Array, predictions: Array) -> Arra
 
 
 def verified(
-    black_box: BlackBox, view: View, X: Any, mask: Array, predictions: Array, tolerance: float | None
+    black_box: BlackBox,
+    surrogate: FittedSurrogate,
+    X: Any,
+    mask: Array,
+    predictions: Array,
+    tolerance: float | None,
 ) -> Array:
     """Return whether the model predicts the same from the selected features of checked inputs, (n,)."""
-    return confirmed_rows(masked_predictions(black_box, view, X, mask), predictions, tolerance)
+    if not len(X):
+        return np.zeros(0, dtype=bool)
+    guesses = _guesses(black_box, surrogate.view, X, mask, surrogate.likelihood)
+    return confirmed_rows(guesses, predictions, tolerance)
+
+
+def _guesses(black_box: BlackBox, view: View, X: Any, mask: Array, likelihood: Likelihood) -> Array:
+    """Return the model's predictions from the selected features of checked inputs alone, (n, outputs)."""
+    try:
+        guesses = masked_predictions(black_box, view, X, mask)
+    except BlackBoxError as error:
+        raise BlackBoxError(
+            f"{error} These rows were masked: verify= and refine= query the model for the selected features "
+            "alone; without them, it is queried for whole rows only."
+        ) from error
+    check_outputs(guesses, likelihood, black_box)
+    return guesses
 
 
 def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows, queries: float) -> float:
-    """Choose τ: the largest of PRIORS whose polished selections are not noticeably worse than the best.
+    """Choose τ, the one of PRIORS whose polished selections the model itself values most on held-out rows.
 
-    They are compared by the objective, of which the model is a part, on held-out rows: by the surrogate
-    alone, less prior would always seem better. "Noticeably" means one standard error, paired over rows, or
-    NOTICEABLE nats, whichever is more. If the model may be queried for too few rows, τ is PRIOR.
+    The surrogate has no vote: it found these selections, so its own errors speak for them, and less prior
+    would always seem better. Among values that differ by less than SLIGHT nats, the largest is taken. If the
+    model may be queried for too few rows, τ is PRIOR.
     """
-    network, model = network_of(surrogate), len(surrogate.parts) > 1
+    network, models = network_of(surrogate), [part for part in surrogate.parts if not part.networks]
     number = int(min(len(data.held), CALIBRATION_ROWS, queries // len(PRIORS)))
-    if network is None or not model or number < FEWEST_ROWS:
+    if network is None or not models or number < FEWEST_ROWS:
         return PRIOR
     rows = data.held[torch.arange(number)]
     likelihood, target = data.likelihood, data.problem.target
     estimate, certainty = _value(network, rows, target), _certainty(likelihood, rows.target)
     wanted = replace(rows, target=likelihood.most_likely(rows.target)) if target == "class" else rows
+    means = []
     with torch.no_grad():
-        scores = ranking_scores(selector, surrogate, data.held[torch.arange(number)], data).cpu()
-    values = []
-    for prior in PRIORS:
-        search = Search(estimate, scores, data.k, prior, certainty)
-        search.run()
-        masks = search.masks_of(search.members)[None]
-        with torch.no_grad():
-            values.append(surrogate.log_value(wanted, masks.to(rows.x.device))[0].cpu().double().numpy())
-    means = [value.mean() for value in values]
-    best = values[int(np.argmax(means))]
-    for prior, value in zip(PRIORS, values, strict=True):
-        lost = best - value
-        if lost.mean() <= max(NOTICEABLE, lost.std() / number**0.5):
-            return prior
-    return PRIORS[int(np.argmax(means))]
+        scores = ranking_scores(selector, surrogate, rows, data).cpu()
+        for prior in PRIORS:
+            search = Search(estimate, scores, data.k, prior, certainty)
+            search.run()
+            masks = search.masks_of(search.members)[None].to(rows.x.device)
+            means.append(float(models[0].log_value(wanted, masks).double().mean()))
+    return next(prior for prior, mean in zip(PRIORS, means, strict=True) if mean >= max(means) - SLIGHT)

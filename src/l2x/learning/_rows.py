@@ -536,6 +536,24 @@ def checked_predictions(
     return checked
 
 
+def check_outputs(predictions: Array, likelihood: Likelihood, black_box: BlackBox) -> None:
+    """Raise an InputError if predictions are not of the kind that an explainer was fitted to."""
+    found, expected = predictions.shape[1], likelihood.outputs
+    if found == expected and (black_box.task == "regression") == isinstance(likelihood, Gaussian):
+        return
+    kind = "value" if isinstance(likelihood, Gaussian) else "class"
+    hint = "is this the model that it explains?"
+    if kind == "class" and black_box.task == "regression" and found in (1, expected):
+        hint = "if its outputs are probabilities, pass l2x.as_black_box(model, task='classification')."
+    elif kind == "value" and found == expected:
+        hint = "if its outputs are values, pass l2x.as_black_box(model, task='regression')."
+    plural = ("es" if kind == "class" else "s") * (expected != 1)
+    raise InputError(
+        f"{black_box.name} has {found} output{'s' * (found != 1)} (task {black_box.task!r}), but the "
+        f"explainer was fitted to {expected} {kind}{plural}: {hint}"
+    )
+
+
 def _in_order_of(classes: Array, predictions: Any) -> Any:
     """Return a frame with its columns in the order of the classes; anything else unchanged."""
     frame = nw.from_native(predictions, eager_only=True, pass_through=True)

@@ -318,10 +318,13 @@ def show_first(explain: BatchExplainer, table: Table, head: int) -> None:
         shown = _cells(explain, batch, explanation, known)
         titles = [f"{rank + 1}." for rank in range(len(shown[0]))]
     grid = Grid(box=None, header_style="bold", pad_edge=False)
-    for title in ["row", *explain.copy, *["prediction"] * explain.effects, *titles]:
+    confirmed = [] if explanation.confirmed is None else [["no", "yes"][c] for c in explanation.confirmed]
+    columns = [*explain.copy, *["confirmed"] * bool(confirmed), *["prediction"] * explain.effects]
+    for title in ["row", *columns, *titles]:
         grid.add_column(title, overflow="fold")
     for i, row in enumerate(batch.to_pylist()):
         copied = [Text(str(row[name])) for name in explain.copy]  # not str: cells may look like markup
+        copied += [Text(each) for each in confirmed[i : i + 1]]
         predicted = (
             [] if (reading := known[i]) is None else [Text(reading.title.removeprefix("Prediction: "))]
         )
