@@ -54,9 +54,10 @@ SEEDS = {
     ("adult", "tree"): 1,
 }
 
-FULL = sets.SyntheticBudget(train_rows=20_000, test_rows=10_000, bits_rows=1000, background=200)
+FULL = sets.SyntheticBudget(train_rows=100_000, test_rows=10_000, bits_rows=1000, background=200)
 QUICK = replace(FULL, train_rows=3000, test_rows=500, value_steps=100, selector_steps=50, bits_rows=100)
-MNIST_ROWS, CENSUS_ROWS = 6000, 4000
+# Rows of INVASE's sets, images, and rows of Adult.
+TRUTH_ROWS, MNIST_ROWS, CENSUS_ROWS = 20_000, 6000, 4000
 # Intervals per column of an enumerated tree, and the fewest rows from which a branch of it is chosen.
 BINS, FEWEST = 10, 20
 
@@ -181,7 +182,7 @@ def _tree(first: int, sets_of_three: Array, agreed: Array, bins: Array, learn: A
 
 
 def _budget(quick: bool) -> LeakageBudget:
-    budget = QUICK if quick else FULL
+    budget = QUICK if quick else replace(FULL, train_rows=TRUTH_ROWS)
     names = ("train_rows", "value_steps", "selector_steps")
     return LeakageBudget(test_rows=5000, **{name: getattr(budget, name) for name in names})
 

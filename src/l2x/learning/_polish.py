@@ -44,9 +44,7 @@ MEMBERS_AT_ONCE = 1 << 24
 ROUNDS = 4
 # τ, for explainers whose objective does not query the model; and the values among which others choose.
 PRIOR = 0.01
-PRIORS = (0.3, 0.1, 0.03, 0.01, 0.003)
-# Differences between them below this number of nats are too small to matter.
-SLIGHT = 1e-4
+PRIORS = (0.003, 0.01, 0.03, 0.1)
 # Held-out rows for that choice, at most and at least.
 CALIBRATION_ROWS, FEWEST_ROWS = 500, 30
 # Noise that moves the proposal if there is no surrogate network: its standard deviation, relative to that of
@@ -480,11 +478,11 @@ def _guesses(black_box: BlackBox, view: View, X: Any, mask: Array, likelihood: L
 
 
 def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows, queries: float) -> float:
-    """Choose τ, the one of PRIORS whose polished selections the model itself values most on held-out rows.
+    """Choose τ: the smallest of PRIORS whose polished selections are not noticeably worse than the best.
 
-    The surrogate has no vote: it found these selections, so its own errors speak for them, and less prior
-    would always seem better. Among values that differ by less than SLIGHT nats, the largest is taken. If the
-    model may be queried for too few rows, τ is PRIOR.
+    The model alone compares them, on held-out rows. The surrogate has no vote: it found these selections, so
+    its own errors speak for them. "Noticeably" means one standard error, paired over rows. If the model may be
+    queried for too few rows, τ is PRIOR.
     """
     network, models = network_of(surrogate), [part for part in surrogate.parts if not part.networks]
     number = int(min(len(data.held), CALIBRATION_ROWS, queries // len(PRIORS)))
@@ -494,12 +492,15 @@ def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingR
     likelihood, target = data.likelihood, data.problem.target
     estimate, certainty = _value(network, rows, target), _certainty(likelihood, rows.target)
     wanted = replace(rows, target=likelihood.most_likely(rows.target)) if target == "class" else rows
-    means = []
+    values = []
     with torch.no_grad():
         scores = ranking_scores(selector, surrogate, rows, data).cpu()
         for prior in PRIORS:
             search = Search(estimate, scores, data.k, prior, certainty)
             search.run()
             masks = search.masks_of(search.members)[None].to(rows.x.device)
-            means.append(float(models[0].log_value(wanted, masks).double().mean()))
-    return next(prior for prior, mean in zip(PRIORS, means, strict=True) if mean >= max(means) - SLIGHT)
+            values.append(models[0].log_value(wanted, masks)[0].cpu().double().numpy())
+    best = max(values, key=np.mean)
+    losses = [best - value for value in values]
+    close = [loss.mean() <= loss.std() / number**0.5 for loss in losses]
+    return PRIORS[close.index(True)]

@@ -22,7 +22,7 @@ from l2x.errors import InputError
 from l2x.features import View
 from l2x.learning._rows import Rows, TrainingRows
 from l2x.learning._selector import everything, fit_selector, selector_scores
-from l2x.learning._surrogate import BaseSurrogate, network_of, reads_rows
+from l2x.learning._surrogate import BaseSurrogate, reads_rows
 from l2x.learning._training import Run, TrainingPlan, optimise
 from l2x.learning.networks._columns import ColumnPredictor, perceptron
 from l2x.learning.networks._recipes import networks_of
@@ -60,7 +60,7 @@ GUIDED = 0.01
 # 1 at the start of training and SURE at its end; means are shrunk as if by FEW_PATHS paths of value 0.
 SURE, FEW_PATHS = 20.0, 30
 # The learning rate, and for tables the steps, as multiples of the default selector's.
-FASTER, LONGER = 3.0, 2
+FASTER, LONGER = 2.25, 4
 # Preferences this close are computed again in double precision, where TIED ones count as equal: rounding of
 # float32 sums depends on the other rows of a batch, and may not decide.
 CLOSE, TIED = 1e-4, 1e-11
@@ -306,13 +306,12 @@ def fit_paths(
 
 
 def fit_guide(surrogate: BaseSurrogate, data: TrainingRows, run: Run) -> nn.Module | None:
-    """Train the default selector by the surrogate network; `fit_paths` lets it decide between equal paths.
+    """Train the default selector; `fit_paths` lets it decide between equal paths.
 
     It reads whole rows, and what it prefers where many subsets are equally good is common to all rows. The
     policy reads selected values alone, so that the guarantee does not depend on it. Only tables have one.
     """
-    network = network_of(surrogate)
-    if data.view.kind != "table" or network is None:
+    if data.view.kind != "table":
         return None
     phase = run.plan.selector
     plan = replace(
@@ -322,7 +321,7 @@ def fit_guide(surrogate: BaseSurrogate, data: TrainingRows, run: Run) -> nn.Modu
         ),
     )
     guide: nn.Module = networks_of(data.view, data.likelihood.outputs).selector().to(run.device)
-    fit_selector(guide, network, data, PlackettLuce(), replace(run, plan=plan), label="training its guide")
+    fit_selector(guide, surrogate, data, PlackettLuce(), replace(run, plan=plan), label="training its guide")
     return guide
 
 

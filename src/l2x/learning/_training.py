@@ -166,8 +166,8 @@ class TrainingPlan:
     (200, 100)
     """
 
-    value: Phase = Phase(900, 1e-2, batch_size=512, averaging=0.99, patience=6)
-    selector: Phase = Phase(600, 3e-3, batch_size=512, batches=3, averaging=0.99, choose="latest")
+    value: Phase = Phase(1100, 1.5e-2, batch_size=512, averaging=0.99, patience=6)
+    selector: Phase = Phase(300, 4e-3, batch_size=512, batches=3, averaging=0.98, choose="latest")
     evaluations: int = 20
     validation_rows: int = 4000
     progress: bool = True
@@ -226,9 +226,9 @@ class TrainingPlan:
         from l2x.learning.networks import recipes_of  # imports this module
 
         plan = cls() if features is None else recipes_of(features).ours.plan
-        part = 4 if features is None or features.kind == "table" else 8
+        value, selector = (4, 1) if features is None or features.kind == "table" else (8, 2)
         shorter = plan.with_steps(
-            value=max(1, plan.value.steps // part), selector=max(1, plan.selector.steps // 2)
+            value=max(1, plan.value.steps // value), selector=max(1, plan.selector.steps // selector)
         )
         return replace(shorter, evaluations=min(plan.evaluations, 10), progress=progress)
 
