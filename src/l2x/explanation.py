@@ -286,9 +286,10 @@ class Explanation:
     def _outputs_for(self, name: Any) -> Array:
         classes = self._source.classes
         known: Sequence[Any] = range(self.predictions.shape[1]) if classes is None else classes
-        same = [np.ndim(name) == 0 and (c == name or str(c) == str(name)) for c in known]
-        matches = np.flatnonzero(same)
-        if not len(matches):
+        single = np.ndim(name) == 0
+        matches = [i for i, c in enumerate(known) if single and c == name]
+        matches += [i for i, c in enumerate(known) if single and str(c) == str(name)]
+        if not matches:
             what = "predicted value" if classes is None else "class"
             raise InputError(
                 f"There is no {what} {shown(name)}; choose one of {some([str(c) for c in known])}."

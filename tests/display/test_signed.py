@@ -14,6 +14,7 @@ from shop import CASES, FRAME, shop_explainer, shop_explanation
 
 import l2x
 from l2x.display import AGAINST, TOWARDS, readings
+from l2x.display._figures import plot_bars
 from l2x.display._signed import MOST, Steps, _value_colours, draw_waterfall, for_one_class
 from l2x.display._style import figure_svg, new_figure
 from l2x.display._texts import PAGE, pieces, typeset
@@ -67,6 +68,46 @@ def test_a_waterfall_has_no_probabilities_above_one(table: Explanation) -> None:
     assert axes.get_xlim()[1] > 1.1
     assert 1.0 in axes.get_xticks().round(6)
     assert axes.get_xticks().max() <= 1
+
+
+@pytest.mark.parametrize("scale", ["probability", "log-odds", "value"])
+@pytest.mark.parametrize("size", [1e-9, 1e-4, 3e-3, 0.2])
+def test_the_ticks_of_small_effects_differ(table: Explanation, scale: str, size: float) -> None:
+    """A constant model has effects of 0 pp: its bars are not drawn across the whole figure."""
+    (reading,) = readings(table[0])
+    base = 2020.0 if scale == "value" else 0.5
+    small = {"base": base, "effects": np.array([size, -size / 2]), "rest": size / 4, "scale": scale}
+    _, (axes,) = new_figure(2.0)
+    draw_waterfall(axes, Steps.of(type(reading)(**{**vars_of(reading), **small}), ["a", "b"]))
+    axes.figure.draw_without_rendering()
+    ticks = [text.get_text() for text in axes.get_xticklabels()]
+    assert len(set(ticks)) == len(ticks) > 2
+    if size == 1e-9 and scale != "value":
+        assert max(bar.get_width() for bar in axes.patches) < 0.01 * np.ptp(axes.get_xlim())
+
+
+def test_an_axis_of_effects_is_not_shorter_than_its_labels(tiny: l2x.TrainingPlan) -> None:
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    constant = l2x.Explainer(
+        lambda X: np.full((len(X), 2), 0.5), 1, training=tiny.with_steps(value=4, selector=3)
+    )
+    explanation = constant.fit(X).explain(X[:40])
+    axis = explanation.beeswarm().axes[0].xaxis
+    name = explanation.names[0][0]
+    for drawn in (axis, explanation.dependence(name).axes[0].yaxis):
+        drawn.axes.figure.draw_without_rendering()
+        ticks = [text.get_text() for text in drawn.get_ticklabels()]
+        assert len(set(ticks)) == len(ticks) > 2
+
+
+def test_long_names_of_classes_leave_room_for_the_bars() -> None:
+    labels = ["a feature with a rather long name"] * 2
+    names = {f"{letter * 30} (11)": [0.5, 0.7] for letter in "abcd"}
+    figure = plot_bars(labels, [0.5, 0.9], ["50%", "90%"], title="", remark="", parts=names)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert axes.get_position().width > 0.5
+    assert axes.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
 def vars_of(reading: Any) -> dict[str, Any]:

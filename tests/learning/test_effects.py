@@ -6,6 +6,7 @@ import math
 from functools import cache
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -233,3 +234,9 @@ def test_a_model_with_other_outputs_is_refused() -> None:
     other = explainer.with_model(lambda X: classes(X)[:, :2] / classes(X)[:, :2].sum(axis=1, keepdims=True))
     with pytest.raises(InputError, match=r"2 outputs.*fitted to 3 classes"):
         _ = other.explain(ROWS, polish=False).effects
+
+
+def test_classes_are_found_by_value_before_text() -> None:
+    source = SimpleNamespace(classes=[1, "1"])
+    explanation = Explanation(np.zeros((2, 2)), 1, ["a", "b"], inputs=ROWS[:2], source=source)  # type: ignore[arg-type]
+    assert [explanation._outputs_for(name)[0] for name in (1, "1", 1.0)] == [0, 1, 0]

@@ -16,6 +16,7 @@ from l2x.display._style import (
     DOTTED,
     INK,
     MUTED,
+    NOTE_WIDTH,
     SECOND,
     SOFT,
     THIRD,
@@ -70,7 +71,10 @@ def plot_bars(
     marked = dict(list(parts.items())[: len(CLASS_MARKS)]) if len(parts) > 1 else {}
     full = full or max([*values, *(value for part in marked.values() for value in part)], default=0.0) or 1.0
     with style():
-        figure, (axes,) = new_figure(0.9 + 0.27 * len(labels) + 0.25 * bool(marked), title=title)
+        room = NOTE_WIDTH - max(map(len, labels), default=0)
+        columns = max(1, room // (6 + max(map(len, marked), default=0)))
+        legend = 0.25 * -(-len(marked) // columns)
+        figure, (axes,) = new_figure(0.9 + 0.27 * len(labels) + legend, title=title)
         axes.barh(range(len(labels)), values, height=0.72, color=SOFT if marked else ACCENT)
         if dotted is not None:
             axes.axvline(dotted, **DOTTED)
@@ -86,8 +90,8 @@ def plot_bars(
             axes.text(place, line, end, va="center", color=INK)
         if marked:
             axes.tick_params(axis="y", pad=7)  # marks at zero
-            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=len(marked), borderaxespad=0,
-                        handletextpad=0.1, columnspacing=1.2)  # fmt: skip
+            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=min(columns, len(marked)),
+                        borderaxespad=0, handletextpad=0.1, columnspacing=1.2)  # fmt: skip
         label_rows(axes, labels)
         axes.set_xlim(0, 1.1 * full)
         axes.set_xticks([])

@@ -46,6 +46,9 @@ MOST = 15  # lines of a figure; a reader does not take in more
 DOTS = 1000  # rows that are drawn; more dots would cover each other
 TEXTS = 200  # texts that are drawn: their effects take milliseconds each
 VALUE_COLOURS = "viridis"
+# Effects are written with one decimal of a percentage point, and smaller differences are rounding errors.
+LEAST_SPAN: dict[Scale, float] = {"probability": 0.005, "log-odds": 0.005}
+ROUNDING = 1e-6  # the same for predicted values, relative to the largest one
 AXIS = {"probability": "percentage points", "log-odds": "log-odds", "value": "units of the prediction"}
 
 
@@ -108,7 +111,9 @@ def draw_waterfall(axes: Axes, steps: Steps) -> None:
     """Draw the steps from top to bottom, each from where the one above ends."""
     totals = steps.base + np.concatenate([[0.0], np.cumsum(steps.sizes)])
     last = len(steps.sizes)
-    span = float(np.ptp(totals)) or abs(steps.base) or 1.0
+    least = LEAST_SPAN.get(steps.scale, ROUNDING * float(np.abs(totals).max()) or 1.0)
+    span = max(float(np.ptp(totals)), least)
+    margin = (span - float(np.ptp(totals))) / 2
     axes.vlines(totals, np.arange(last + 1), np.arange(1, last + 2), color=SOFT, linewidth=1, zorder=1)
     for line, size in enumerate(steps.sizes, 1):
         before, after = totals[line - 1], totals[line]
@@ -124,14 +129,15 @@ def draw_waterfall(axes: Axes, steps: Steps) -> None:
     label_rows(axes, steps.labels)
     for line in (0, last, last + 1):
         axes.get_yticklabels()[line].set_color(MUTED)
-    axes.set_xlim(totals.min() - 0.04 * span, totals.max() + 0.2 * span)
+    axes.set_xlim(totals.min() - margin - 0.04 * span, totals.max() + margin + 0.2 * span)
     axes.grid(axis="x", linewidth=0.8)
     low, high = axes.get_xlim()
     if steps.scale == "probability":  # a step may lead beyond, but no probability is there
         low, high = max(low, 0.0), min(high, 1.0)
     ticks = _ticks().tick_values(*axes.get_xlim())
-    axes.set_xticks(ticks[(ticks >= low - 1e-9) & (ticks <= high + 1e-9)])
-    axes.xaxis.set_major_formatter(lambda value, _: level(_inside(value, steps.scale), steps.scale))
+    rounding = 1e-9 * (high - low)
+    ticks = ticks[(ticks >= low - rounding) & (ticks <= high + rounding)]
+    axes.set_xticks(ticks, tick_texts(ticks, steps.scale))
 
 
 HATCHED: dict[str, Any] = {"hatch": "////", "edgecolor": "white", "linewidth": 0}
@@ -139,6 +145,23 @@ HATCHED: dict[str, Any] = {"hatch": "////", "edgecolor": "white", "linewidth": 0
 
 def _ticks() -> Any:
     return require("matplotlib.ticker", extra="plots").MaxNLocator(7, steps=[1, 2, 2.5, 5, 10])
+
+
+def tick_texts(ticks: Array, scale: Scale) -> list[str]:
+    """Return the values at the ticks of an axis, with more digits than usual if they would look equal.
+
+    >>> tick_texts(np.array([0.5, 0.6]), "probability"), tick_texts(np.array([0.5, 0.501]), "probability")
+    (['50%', '60%'], ['50.0%', '50.1%'])
+    """
+    texts = [level(_inside(value, scale), scale) for value in ticks.tolist()]
+    if len(set(texts)) == len(texts):
+        return texts
+    shown, unit = (100 * ticks, "%") if scale == "probability" else (ticks, "")
+    step = float(np.diff(shown).min())
+    exact = (digits for digits in range(10) if np.abs(shown.round(digits) - shown).max() < 0.01 * step)
+    digits = next(exact, 10)
+    comma = "," if np.abs(shown).max() >= 1e4 else ""
+    return [f"{value:{comma}.{digits}f}{unit}".replace("-", "−") for value in (shown + 0.0).tolist()]
 
 
 def _inside(value: float, scale: Scale) -> float:
@@ -385,7 +408,11 @@ def output_text(explanation: Explanation) -> str:
 
 
 def effect_axis(axis: Any, scale: Scale) -> None:
-    """Write signed effects at the ticks of an axis."""
+    """Write signed effects at the ticks of an axis, which is not so short that they would look equal."""
+    low, high = axis.get_view_interval()
+    margin = (LEAST_SPAN.get(scale, 0.0) - (high - low)) / 2
+    if margin > 0:
+        axis.axes.set(**{f"{axis.axis_name}lim": (low - margin, high + margin)})
     axis.set_major_locator(_ticks())
     axis.set_major_formatter(lambda value, _: amount(value, scale).removesuffix(" pp"))
 
