@@ -291,8 +291,9 @@ def test_a_model_that_fails_on_masked_rows_is_named(
 
     attached = explainer.with_model(picky)
     assert attached.explain(rows).chosen is not None
-    with pytest.raises(l2x.errors.BlackBoxError, match=r"not among the customers.*These rows were masked"):
+    with pytest.raises(l2x.errors.BlackBoxError, match=r"the customers.*These rows were masked") as raised:
         attached.explain(rows, predictions=known, **options)
+    assert isinstance(raised.value.__cause__, ValueError)  # which the service names
 
 
 def test_what_is_wrong_is_named_before_a_few_rows_are_learned_from() -> None:

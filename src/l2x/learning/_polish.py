@@ -472,7 +472,7 @@ def _guesses(black_box: BlackBox, view: View, X: Any, mask: Array, likelihood: L
         raise BlackBoxError(
             f"{error} These rows were masked: verify= and refine= query the model for the selected features "
             "alone; without them, it is queried for whole rows only."
-        ) from error
+        ) from error.__cause__
     check_outputs(guesses, likelihood, black_box)
     return guesses
 

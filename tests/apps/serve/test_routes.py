@@ -260,6 +260,7 @@ def test_polished_and_refined_selections_are_those_of_explain() -> None:
     for wrong in (
         {"refine": 31},
         {"refine": -1},
+        {"refine": 3, "polish": False},
         {"refine": "5"},
         {"polish": 1},
         {"keep": 0.9, "polish": True},

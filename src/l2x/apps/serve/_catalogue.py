@@ -127,6 +127,8 @@ class Served:
         )
         if keep is not None and refine:
             raise InputError("'keep' selects by the learned scores alone; leave out 'refine'.")
+        if refine and given.get("polish") is False:
+            raise InputError("'refine' begins with polished selections; leave out \"polish\": false.")
         scale = self.scale(given.get("scale"))
         return ExplainRequest(rows, k, predictions, keep, effects, output, polish, refine, scale)
 
