@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +39,12 @@ def images(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(patches * rng.random((n, 8, 8)), dtype=np.float32)
 
 
+def large(n: int, rng: np.random.Generator) -> np.ndarray:
+    """More than 1,024 pixels, as read by networks with one vector per patch."""
+    blocks = rng.normal(size=(n, 4, 4)).repeat(12, axis=1).repeat(12, axis=2)
+    return (blocks + 0.01 * rng.normal(size=blocks.shape)).astype(np.float32)
+
+
 def bright(X: np.ndarray) -> np.ndarray:
     p = 1 / (1 + np.exp(-20 * (np.asarray(X)[:, :4].mean(axis=(1, 2)))))
     return np.stack([1 - p, p], axis=1)
@@ -59,6 +66,8 @@ class Case(NamedTuple):
 
 CASES = {
     "patches": Case(l2x.Patches(size=2), bright, images),
+    "large images": Case(l2x.Patches(size=12), bright, large),
+    "segments": Case(l2x.Superpixels(6), bright, large),
     "words": Case(l2x.Words(length=10, vocabulary=10), positive, texts),
     "sentences": Case(l2x.Sentences(length=4, words=8, vocabulary=10), positive, reviews),
 }
@@ -93,7 +102,7 @@ def example(
 
 def agreeing(x: torch.Tensor, others: torch.Tensor, indices: np.ndarray) -> torch.Tensor:
     """Return encoded inputs that agree with x at the looked-up positions, and with `others` elsewhere."""
-    if x.is_floating_point():  # 4 x 4 patches of 2 x 2 pixels
+    if x.ndim == 4:  # 4 x 4 patches of 2 x 2 pixels
         mask = torch.zeros(len(x), 16).scatter(1, torch.from_numpy(indices), 1.0).reshape(-1, 1, 4, 4)
         mask = mask.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
         return torch.where(mask > 0, x, others)
@@ -134,6 +143,20 @@ def test_the_explanation_has_what_the_path_found(
     expected = looked_up if selectable is None else looked_up & selectable
     np.testing.assert_array_equal(explanation.mask & (explanation.scores > 0), expected.numpy())
     assert len(explanation.paths()) == 50
+
+
+def test_equal_preferences_are_resolved_in_double_precision(
+    example: tuple[Case, l2x.Explainer, l2x.Explainer],
+) -> None:
+    """Without any preference, the path takes the features in their order."""
+    case, explainer, _ = example
+    selector, view = copy.deepcopy(explainer.selector_), explainer.features_
+    with torch.no_grad():
+        for weights in selector.parameters():
+            weights.zero_()
+        selector.first.zero_()
+        scores = selector(view.encode(view.check(case.draw(5, np.random.default_rng(6)))))
+    assert scores.topk(3, dim=1).indices.tolist() == [[0, 1, 2]] * 5
 
 
 def test_the_onnx_graph_has_the_same_paths(

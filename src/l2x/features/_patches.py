@@ -193,6 +193,9 @@ class Patches(View):
         rows, columns = self.grid_
         if self.size % side == 0:
             x = nn.functional.avg_pool2d(x, self.size // side)
+        elif torch.onnx.is_in_onnx_export():  # adaptive pooling cannot be exported
+            means = (_means(each * self.size, each * side) for each in (rows, columns))
+            x = next(means) @ x @ next(means).T
         else:
             x = nn.functional.adaptive_avg_pool2d(x, (rows * side, columns * side))
         x = x.reshape(-1, self.channels, rows, side, columns, side)
@@ -445,3 +448,12 @@ def upsample(mask: Tensor, grid: tuple[int, int], size: int) -> Tensor:
     """Return a mask over patches, (n, patches), repeated over their pixels, (n, 1, h, w); section 4.3."""
     plane = mask.reshape(-1, 1, grid[0], grid[1])
     return plane.repeat_interleave(size, dim=2).repeat_interleave(size, dim=3)
+
+
+def _means(before: int, after: int) -> Tensor:
+    """Return the matrix (after, before) whose rows are the means of torch's adaptive pooling."""
+    means = torch.zeros(after, before)
+    for i in range(after):
+        window = slice(i * before // after, -(-(i + 1) * before // after))
+        means[i, window] = 1 / len(range(*window.indices(before)))
+    return means

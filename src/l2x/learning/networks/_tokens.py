@@ -175,7 +175,10 @@ class TokenPredictor(ReadsSelected):
 
     def forward(self, masked: Tensor, mask: Tensor) -> Tensor:
         """Return logits or predicted values, (n, outputs)."""
-        return self.read(masked, mask if self.reads_rows else torch.ones_like(mask))
+        mask = mask if self.reads_rows else torch.ones_like(mask)
+        # One mask per row. Sizes that depend on n would be constants in an ONNX graph.
+        outputs: Tensor = self._outputs(masked, mask.reshape(-1, 1, *(self.grid or (1, mask.shape[1]))))
+        return outputs[:, 0]
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return the outputs for masks of each row; see `ReadsSelected.read`."""
@@ -187,13 +190,12 @@ class TokenPredictor(ReadsSelected):
     @in_chunks
     def _outputs(self, x: Tensor, masks: Tensor) -> Tensor:
         """Return the outputs for masks (n, m, rows, columns) of each row, (n, m, outputs)."""
-        n = len(x)
         # Without the feature maps of a backbone, which know what is around a patch.
-        tokens = self.embedding(x[..., : self.numbers].float())
+        tokens = self.embedding(x[..., : self.numbers].to(self.embedding.weight.dtype))
         if self.grid is None:
             alone: Tensor = self.head(self.alone(torch.relu(tokens)[:, None], masks))
             return alone
-        tokens = torch.relu(tokens + self.position).reshape(n, *self.grid, -1)
+        tokens = torch.relu(tokens + self.position).reshape(-1, *self.grid, self.position.shape[1])
         first, right, below = self.parts(tokens).chunk(3, dim=-1)
         right = torch.relu(first[:, :, :-1] + right[:, :, 1:])
         below = torch.relu(first[:, :-1] + below[:, 1:])
@@ -220,13 +222,13 @@ class Means(nn.Module):
 
     def forward(self, elements: Tensor, masks: Tensor) -> Tensor:
         """Return the means and the logarithms of the sums of weights."""
-        n, m, heads = len(elements), masks.shape[1], self.heads
+        heads = self.heads
         both = self.both(elements.flatten(1, 2))
         weights = both[..., :heads].clamp(-MOST_ATTENTION, MOST_ATTENTION).exp()
         values = both[..., heads:].unflatten(-1, (heads, -1)) * weights[..., None]
         sums = torch.bmm(masks.flatten(2), torch.cat([weights, values.flatten(2)], dim=-1))
         total = sums[..., :heads]
-        means = sums[..., heads:].reshape(n, m, heads, -1) / (total[..., None] + 1)
+        means = torch.unflatten(sums[..., heads:], -1, (heads, -1)) / (total[..., None] + 1)
         return torch.cat([means.flatten(2), torch.log1p(total)], dim=-1)
 
 
