@@ -441,7 +441,15 @@ def test_without_model_and_surrogate_there_are_no_predictions() -> None:
     served = Served.load("it", GOLDEN / "columns-model.l2x", None)
     found = row_result(served, rows_of("columns", 1)[0][0], 2)
     assert found.predictions == []
+    assert found.prediction == ""
     assert 'class="bars' in found.html
+
+
+def test_the_prediction_comes_first_even_without_effects() -> None:
+    model = l2x.as_black_box(MODELS["columns"])
+    served = Served.load("it", GOLDEN / "columns-model.l2x", model)
+    found = row_result(served, rows_of("columns", 1)[0][0], 2)
+    assert found.prediction == f"Prediction: {found.predictions[0][0]}, {found.predictions[0][1]}"
 
 
 TEXTS = ["a good film", 'it\'s `touch /tmp/x` $(id) "quoted" \\ good\nbad 🙂 שלום']

@@ -318,7 +318,8 @@ def show_first(explain: BatchExplainer, table: Table, head: int) -> None:
         shown = _cells(explain, batch, explanation, known)
         titles = [f"{rank + 1}." for rank in range(len(shown[0]))]
     grid = Grid(box=None, header_style="bold", pad_edge=False)
-    confirmed = [] if explanation.confirmed is None else [["no", "yes"][c] for c in explanation.confirmed]
+    known_rows = [] if explanation.confirmed is None else explanation.confirmed.tolist()
+    confirmed = ["yes" if each else "no" for each in known_rows]
     columns = [*explain.copy, *["confirmed"] * bool(confirmed), *["prediction"] * explain.effects]
     for title in ["row", *columns, *titles]:
         grid.add_column(title, overflow="fold")

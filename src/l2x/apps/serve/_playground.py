@@ -257,7 +257,7 @@ class RowResult:
     """
 
     html: str  # the explanation
-    prediction: str  # the prediction that effects add up to; empty if there are no effects
+    prediction: str  # the prediction that effects add up to, in words; empty if nothing predicts
     predictions: list[tuple[str, ...]]
     source: str  # what made the predictions: the model, or the explainer's surrogate
     same: bool | None  # whether the selected features alone give the same class
@@ -292,8 +292,15 @@ def row_result(served: Served, row: Any, k: int, output: int | None = None) -> R
         same = bool(np.argmax(predictions[0]) == np.argmax(predictions[1]))
     table = _prediction_table(served, [part[0] for part in predictions])
     (reading,) = readings_if_affordable(explanation)
-    title = "" if reading is None else reading.title
+    title = _headline(served, table) if reading is None else reading.title
     return RowResult(row_html(explanation), title, table, source, same, sorted(parsed.unseen))
+
+
+def _headline(served: Served, table: list[tuple[str, ...]]) -> str:
+    """Return the prediction of a row without effects, in words; an empty text if there is none."""
+    if not table:
+        return ""
+    return f"Prediction: {table[0][1]}" if served.regression else f"Prediction: {', '.join(table[0][:2])}"
 
 
 def _prediction_table(served: Served, predictions: list[Array]) -> list[tuple[str, ...]]:
