@@ -232,6 +232,18 @@ def test_first_rows_with_effects(folder: Folder) -> None:
     assert lines[3].startswith("Scores rank")
 
 
+def test_first_rows_show_which_the_model_confirms(folder: Folder) -> None:
+    command = ("explain", "tree.l2x", "test.csv", "--model", "cli_models:tree", "--head", 20)
+    for option in (("--verify", "--no-polish"), ("--refine", 3)):
+        head, *rows = folder.run(*command, *option).stdout.splitlines()[-21:]
+        assert head.split()[:2] == ["row", "confirmed"]
+        assert {row.split()[1] for row in rows} <= {"yes", "no"}
+        name = f"{option[0]}.parquet"
+        folder.run(*command[:5], *option, "-o", name)
+        confirmed = pd.read_parquet(name)["confirmed"][:20]
+        assert [row.split()[1] == "yes" for row in rows] == confirmed.tolist()
+
+
 def test_first_rows_show_no_value_for_a_group(folder: Folder) -> None:
     frame = make_frame(100, seed=0)[list("abcde")]
     view = l2x.ColumnGroups({"[b]group[/b]": list("abcd")})
