@@ -7,6 +7,8 @@ tables     breast cancer with three models, Adult, and the eight tables of table
 truths     synthetic sets with the true model: the share of rows with exactly the true features; and a table
            of 500 rows in which one column decides which other one matters
 leakage    the report's leakage test of learned and of polished selections of the same explainer
+inputs     four patches of ten digits and one sentence of a review, polished and refined
+adult      on Adult: how stable learned and polished selections are, and what polishing costs
 records    one for each method and seed; post-hoc accuracy and the removal test under three maskings, or R²
 goals      added by the page: a measure, its value, the goal, and whether it holds
 
@@ -15,9 +17,11 @@ Methods that query the model for each row are measured with the first seed only.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -28,12 +32,14 @@ from l2x import baselines
 from l2x._base.arrays import Array
 from l2x.datasets import INVASE_SETS, SyntheticData, adult, synthetic
 from l2x.display import ACCENT, MUTED, SECOND, THIRD, new_figure, note, style
-from l2x.evaluation import exact_sets, fit_boosted_evaluator, fit_evaluator
+from l2x.evaluation import exact_sets, fit_boosted_evaluator, fit_evaluator, jaccard, posthoc_accuracy
 from l2x.explanation import Explanation
 from l2x.learning import exact_interval, losses, masked_predictions
 from l2x.model import as_black_box, query
 from l2x_experiments import adult as adult_experiment
-from l2x_experiments import leakage, robustness
+from l2x_experiments import imdb, leakage, mnist, robustness
+from l2x_experiments.cache import evaluator_accuracy
+from l2x_experiments.comparison import Comparison
 from l2x_experiments.methods import Budget, Setting, fitted, report_record
 from l2x_experiments.records import NOTHING, Record, Records, measured_here, timed
 from l2x_experiments.report import FINDINGS, Cell, Report, Table, mean_sd, measured_on
@@ -86,6 +92,16 @@ TRUTHS = ("xor", "orange_skin", "nonlinear_additive", "switch")
 GATE_ROWS, GATE_COLUMNS = 500, 15
 # Problems of the leakage test.
 LEAKAGE = ("switch", *INVASE_SETS, "Adult")
+# Images and texts, with the most queries per input of our methods, and the goals of post-hoc accuracy for the
+# last method and of the evaluator for polished selections.
+INPUTS: Mapping[str, tuple[Callable[[Budget], Comparison], int, float, float]] = {
+    "ten digits": (partial(mnist.set_up, range(10)), 30, 0.97, 0.95),
+    "one sentence": (partial(imdb.set_up, "sentences"), 15, 0.99, 0.93),
+}
+# Explainers of Adult whose selections are compared; noise in standard deviations of a column.
+COMPARED_SEEDS, NOISE = 3, 0.01
+# Goals: the Jaccard index between seeds and under noise, and ms of polishing per row.
+STABLE, UNDER_NOISE, POLISHING = 0.80, 0.95, 0.3
 # Where the figure's logarithmic axis has methods that do not query the model.
 NO_QUERIES = 1 / 3
 # Offset of the seeds of test rows, as in synthetic.py.
@@ -94,17 +110,19 @@ TEST_SEED = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class RefineBudget(Budget):
-    """Also `truth_rows`, from which explainers of synthetic sets learn, and those of the leakage test."""
+    """Also `truth_rows`, from which explainers of synthetic sets learn, and those of the other parts."""
 
     truth_rows: int = 100_000
     leakage_rows: int = 20_000
     leakage_test_rows: int = 5000
+    input_rows: int = 2000
+    polished_rows: int = 8000
 
 
 FULL = RefineBudget(test_rows=150)
 QUICK = RefineBudget(
     test_rows=12, truth_rows=1500, value_steps=60, selector_steps=40, evaluations=4,
-    leakage_rows=600, leakage_test_rows=300,
+    leakage_rows=600, leakage_test_rows=300, input_rows=40, polished_rows=300,
 )  # fmt: skip
 
 
@@ -125,6 +143,14 @@ def experiment(*, quick: bool = False, seeds: int = 3, problems: Sequence[str] |
         for method in ("learned", "polished"):
             key = {"part": "leakage", "problem": problem, "method": method, "seed": 0}
             jobs.append(Job(key, f"leakage of {problem}: {method}", ("leakage", problem)))
+    if not problems:
+        for method in ("learned", "polished"):
+            key = {"part": "adult", "problem": "Adult", "method": method, "seed": 0}
+            jobs.append(Job(key, f"stability and cost: {method}", ("adult",)))
+        for problem, (_, queries, _, _) in INPUTS.items():
+            for method in ("learned", "polished", f"refined, {queries}"):
+                key = {"part": "inputs", "problem": problem, "method": method, "seed": 0}
+                jobs.append(Job(key, f"{problem}: {method}", ("inputs", problem)))
     budget = QUICK if quick else FULL
 
     def fetch(progress: bool) -> None:
@@ -149,6 +175,10 @@ def measure_all(jobs: Sequence[Job], budget: RefineBudget) -> Iterator[Record]:
         measure = partial(measure_truth, *known_truth(problem, seed, budget))
     elif jobs[0]["part"] == "leakage":
         measure = partial(measure_leakage, *leakage_setting(problem, seed, budget), seed)
+    elif jobs[0]["part"] == "adult":
+        measure = partial(measure_adult, *adult_explainers(budget))
+    elif jobs[0]["part"] == "inputs":
+        measure = partial(measure_inputs, *input_setting(problem, seed, budget))
     else:
         measure = partial(measure_table, set_up(problem, seed, budget))
     for job in jobs:
@@ -367,6 +397,68 @@ def measure_leakage(setting: Setting, explainer: l2x.Explainer, seed: int, metho
     return {"rows": found["rows"], "finding": found["finding"], "leakage": share}
 
 
+def adult_explainers(budget: RefineBudget) -> tuple[list[l2x.Explainer], Any, Any]:
+    """Return explainers of one model of Adult with different seeds, test rows, and these with noise."""
+    full = adult_experiment.QUICK if budget == QUICK else adult_experiment.FULL
+    setting = adult_experiment.set_up(replace(full, test_rows=budget.polished_rows))
+    explainers = [fitted(setting, "l2x", seed) for seed in range(COMPARED_SEEDS)]
+    rows, rng = setting.test, np.random.default_rng(0)
+    noisy = rows.copy()
+    for name in rows.select_dtypes("number"):
+        noisy[name] = rows[name] + NOISE * rows[name].std() * rng.normal(size=len(rows))
+    return explainers, rows, noisy
+
+
+def measure_adult(explainers: Sequence[l2x.Explainer], rows: Any, noisy: Any, method: str) -> Record:
+    """Return the Jaccard index between seeds and under noise, and the CPU time of polishing per row."""
+    options = OURS[method]
+    selections = [explainer.explain(rows, **options) for explainer in explainers]
+    again = explainers[0].explain(noisy, **options)
+    predictions = as_black_box(explainers[0].model)(rows)
+
+    def cpu(how: Mapping[str, Any]) -> float:
+        started = time.process_time()
+        _ = explainers[0].explain(rows, predictions=predictions, **how).indices
+        return time.process_time() - started
+
+    seconds = min(cpu(options) for _ in range(3)) - min(cpu(OURS["learned"]) for _ in range(3))
+    return {
+        "rows": len(rows),
+        "k": selections[0].k,
+        "columns": explainers[0].n_features_in_,
+        "seeds": len(explainers),
+        "between_seeds": float(np.mean([jaccard(a, b).mean() for a, b in combinations(selections, 2)])),
+        "noise": NOISE,
+        "under_noise": float(jaccard(selections[0], again).mean()),
+        "cpu_ms_per_row": 1e3 * seconds / len(rows),
+    }
+
+
+def input_setting(problem: str, seed: int, budget: RefineBudget) -> tuple[Comparison, l2x.Explainer, int]:
+    """Return images or texts with their model and evaluator, an explainer, and the test inputs' number."""
+    module = mnist if problem == "ten digits" else imdb
+    setting = INPUTS[problem][0](module.QUICK if budget == QUICK else module.FULL)
+    return setting, fitted(setting, "l2x", seed), budget.input_rows
+
+
+def measure_inputs(setting: Comparison, explainer: l2x.Explainer, number: int, method: str) -> Record:
+    """Return how often the model and the evaluator predict the same from the selected features."""
+    X, predictions = setting.features.take(setting.test, slice(number)), setting.test_predictions[:number]
+    options = OURS[method] if method in OURS else {"refine": int(method.split()[-1])}
+    explanation, seconds = timed(lambda: explainer.explain(X, setting.k, predictions=predictions, **options))
+    return {
+        "rows": len(explanation),
+        "k": setting.k,
+        "queries": 0.0 if explanation.queries is None else float(explanation.queries.mean()),
+        "posthoc_accuracy": float(
+            posthoc_accuracy(setting.black_box, X, explanation, predictions=predictions)
+        ),
+        "judge_accuracy": evaluator_accuracy(setting.evaluator, X, explanation, predictions.argmax(axis=1)),
+        "explain_seconds": seconds,
+        "prior": explainer.prior_,
+    }
+
+
 def report(records: Records) -> Report:
     """Return the page: means over the tables, each table, exact sets, goals."""
     page = Report(
@@ -416,6 +508,26 @@ def report(records: Records) -> Report:
              "95 % interval and the finding of the report."],
             table=Table.of(tested.groups(problem=LEAKAGE), cells),
         )  # fmt: skip
+    if others := records.select(part="inputs"):
+        cells = {
+            "inputs": lambda group: str(group[0]["problem"]),
+            "method": lambda group: str(group[0]["method"]),
+            "post-hoc accuracy": mean_sd("posthoc_accuracy"),
+            "evaluator": mean_sd("judge_accuracy"),
+            "queries per input": mean_sd("queries", digits=1),
+            "rows": mean_sd("rows", digits=0),
+        }
+        groups_of_inputs = others.groups(problem=INPUTS, method=others.distinct("method"))
+        page.add("Digits and reviews", table=Table.of(groups_of_inputs, cells))
+    if census := records.select(part="adult"):
+        cells = {
+            "method": lambda group: str(group[0]["method"]),
+            "Jaccard index between seeds": mean_sd("between_seeds"),
+            "under noise of 1 %": mean_sd("under_noise"),
+            "CPU ms per row, beyond the forward pass": mean_sd("cpu_ms_per_row"),
+            "rows": mean_sd("rows", digits=0),
+        }
+        page.add("Stability and cost, Adult", table=Table.of(census.groups(method=OURS), cells))
     lines = [[g["measure"], _number(g["value"]), _number(g["goal"]), g["holds"]] for g in goals(records)]
     page.add("Goals", table=Table(["measure", "value", "goal", "holds"], lines))
     page.markdown = page.tables_markdown()
@@ -549,6 +661,25 @@ def goals(records: Records) -> list[Record]:
         if len(findings) == 2:
             clean = [float(findings[method] != "encodes") for method in ("learned", "polished")]
             add(f"leakage, {problem}: polished not flagged, unless learned is", clean[1], clean[0])
+    for problem, (_, queries, reached, judged) in INPUTS.items():
+        group = records.select(part="inputs", problem=problem)
+        if refined := group.select(method=f"refined, {queries}"):
+            add(f"{problem}, refined, {queries}: post-hoc", refined.mean("posthoc_accuracy"), reached)
+        if of_surrogate := group.select(method="polished"):
+            add(f"{problem}, polished: evaluator", of_surrogate.mean("judge_accuracy"), judged)
+    for record in records.select(part="adult", method="polished"):
+        add("Adult, polished: Jaccard index between seeds", record["between_seeds"], STABLE)
+        add("Adult, polished: Jaccard index under noise of 1 %", record["under_noise"], UNDER_NOISE)
+        value = record["cpu_ms_per_row"]
+        holds = "yes" if value <= POLISHING else "no"
+        found.append(
+            {
+                "measure": "Adult, polishing: CPU ms per row, at most",
+                "value": value,
+                "goal": POLISHING,
+                "holds": holds,
+            }
+        )
     known = records.select(part="truths")
     for problem in known.distinct("problem"):
         polished = known.select(problem=problem, method="polished").mean("exact")

@@ -47,6 +47,29 @@ def test_exact_sets_and_leakage() -> None:
     assert "Leakage" in refine.report(records).markdown
 
 
+@pytest.mark.slow
+def test_stability_and_cost_on_adult() -> None:
+    records = measured("adult", "Adult")
+    assert records.distinct("method") == ["learned", "polished"]
+    learned, polished = records
+    assert learned["cpu_ms_per_row"] < polished["cpu_ms_per_row"]
+    for record in records:
+        assert 0 < record["between_seeds"] < record["under_noise"] <= 1
+    goals = {goal["measure"] for goal in refine.goals(records)}
+    assert "Adult, polished: Jaccard index between seeds" in goals
+    assert "Stability and cost, Adult" in refine.report(records).markdown
+
+
+@pytest.mark.slow
+def test_digits_are_refined() -> None:
+    records = measured("inputs", "ten digits")
+    by_method = {record["method"]: record for record in records}
+    assert [*by_method] == ["learned", "polished", "refined, 30"]
+    assert by_method["refined, 30"]["posthoc_accuracy"] >= by_method["polished"]["posthoc_accuracy"]
+    assert 1 <= by_method["refined, 30"]["queries"] <= 30
+    assert "ten digits, refined, 30: post-hoc" in {goal["measure"] for goal in refine.goals(records)}
+
+
 def test_goals_compare_means_over_tables_that_both_methods_explain() -> None:
     def record(problem: str, method: str, value: float) -> Record:
         five = {"posthoc_accuracy": [value] * 3, "judge_accuracy": value, "boosted_accuracy": value}

@@ -481,8 +481,8 @@ def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingR
     """Choose τ: the smallest of PRIORS whose polished selections are not noticeably worse than the best.
 
     The model alone compares them, on held-out rows. The surrogate has no vote: it found these selections, so
-    its own errors speak for them. "Noticeably" means one standard error, paired over rows. If the model may be
-    queried for too few rows, τ is PRIOR.
+    its own errors speak for them. "Noticeably" means one standard error, paired over rows. If the model may
+    be queried for too few rows, τ is PRIOR.
     """
     network, models = network_of(surrogate), [part for part in surrogate.parts if not part.networks]
     number = int(min(len(data.held), CALIBRATION_ROWS, queries // len(PRIORS)))
