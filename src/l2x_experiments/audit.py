@@ -51,6 +51,7 @@ SEEDS = {
     ("adult", "sequential"): 1,
     ("truth", "sequential"): 1,
     ("set", "l2x"): 1,
+    ("mnist", "l2x"): 1,
     ("adult", "tree"): 1,
 }
 
