@@ -99,9 +99,9 @@ from l2x.model import (
     without_reserve,
 )
 
-# One query in this many that training has left may be used to choose how much to polish.
+# To choose how much to polish, `fit` may use the queries that training has left, divided by this.
 CALIBRATING = 4
-# Rows that `explain` learns from, if there are fewer.
+# Number of rows that the function `explain` learns from if it is given fewer.
 MIXED_ROWS = 1000
 
 
@@ -148,7 +148,9 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     predictor : torch module, or dict
         The surrogate's network, or options of the default network.
     training : TrainingPlan, default the view's own
-        How long and how fast to train; the default is `recipes_of(features).ours.plan`.
+        How long and how fast to train; the default is `recipes_of(features).ours.plan`, in which
+        `samplers.Shapley()` has more steps for the selector. For a sequential selector, the learning rate of
+        any plan is raised, and for tables the steps are multiplied by four.
     seed : int
         The same seed, data and machine give the same explainer. Global random generators are not changed.
     device : "auto", "cpu", "cuda", ...
@@ -376,7 +378,6 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, data: TrainingRows, limit: int, *, progress: bool) -> None:
         """Run the self-check; print the queries so far and the result; warn if needed."""
-
         left = limit - data.queried_masked
         check = self_check(self._explain_to_check, self.surrogate_, data, queries=left, seed=self.seed)
         self.check_: SelfCheck = check
@@ -943,7 +944,7 @@ def explain(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about few rows: each row is verified
         explainer.fit(X)
-    return explainer.explain(X, refine=refine) if refine else explainer.explain(X)
+    return explainer.explain(X, refine=refine)
 
 
 @dataclass(frozen=True)
@@ -984,10 +985,8 @@ class _Settings:
             check_enough(usable, sum(times for times, _ in calls), self.sampler.subsets_of(data.view.d))
         if self.objective.queries_model and not self.sampler.signed:
             wanted = sum(times * rows for times, rows in calls)
-            wanted = min(
-                wanted, len(data.train) << min(data.view.d, 40)
-            )  # no subset of a row is queried twice
-            announce(min(usable, wanted), data.seconds_per_row, visible=self.run.plan.progress)
+            subsets = len(data.train) << min(data.view.d, 40)  # none is queried twice
+            announce(min(usable, wanted, subsets), data.seconds_per_row, visible=self.run.plan.progress)
         return per_call(usable, calls)
 
 

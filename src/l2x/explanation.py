@@ -26,6 +26,9 @@ Column = TypeVar("Column")
 # Effects are differences of probabilities, of log-odds, or of predicted values.
 Scale = Literal["probability", "log-odds", "value"]
 
+# The attributes of an explanation that are arrays with an entry for each row, or None.
+BY_ROW = ("scores", "sizes", "known_predictions", "explained", "chosen", "confirmed", "queries")
+
 
 @dataclass(frozen=True, eq=False)
 class Effects:
@@ -76,7 +79,7 @@ class Effects:
 
 
 class Source(Protocol):
-    """What an explanation needs of its explainer to know predictions and effects."""
+    """The part of an explainer that an explanation needs for predictions and effects."""
 
     @property
     def classes(self) -> Sequence[Any] | None:
@@ -91,7 +94,7 @@ class Source(Protocol):
         """Whether effects can be computed."""
 
     def affordable(self) -> Source | None:
-        """Return a source for what is shown unasked, as by `print`; None if its effects would be costly."""
+        """Return a source for what is shown by default, as by `print`; None if effects would be costly."""
 
     def predict(self, X: Any) -> Array:
         """Return predictions for checked inputs, (n, outputs)."""
@@ -322,17 +325,9 @@ class Explanation:
         """
         chosen = row_indices(rows, len(self))
         known = self._from_model() if "predictions" in self.__dict__ else self.known_predictions
-        part = replace(
-            self,
-            scores=self.scores[chosen],
-            inputs=self._take(chosen),
-            sizes=None if self.sizes is None else self.sizes[chosen],
-            known_predictions=None if known is None else known[chosen],
-            explained=None if self.explained is None else self.explained[chosen],
-            chosen=None if self.chosen is None else self.chosen[chosen],
-            confirmed=None if self.confirmed is None else self.confirmed[chosen],
-            queries=None if self.queries is None else self.queries[chosen],
-        )
+        arrays = {name: getattr(self, name) for name in BY_ROW} | {"known_predictions": known}
+        taken: dict[str, Any] = {name: array[chosen] for name, array in arrays.items() if array is not None}
+        part = replace(self, inputs=self._take(chosen), **taken)
         part = replace(part, unseen=part._count_unseen()) if self.unseen else part
         if "contributions" in self.__dict__:  # computed before: do not compute it again
             part.__dict__["contributions"] = self.contributions[chosen]

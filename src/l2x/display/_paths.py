@@ -91,7 +91,7 @@ class Node:
 
     @property
     def leaves(self) -> int:
-        """The number of paths that end below it."""
+        """The number of paths that end below this node."""
         return sum(branch.leaves for branch in self.branches) or 1
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
@@ -114,9 +114,8 @@ def path_tree(explanation: Explanation) -> Node:
 def _grow(node: Node, explanation: Explanation, indices: Array, depth: int) -> None:
     following = indices[node.rows, depth + 1] if depth + 1 < indices.shape[1] else np.full(len(node.rows), -1)
     features, sizes = np.unique(following, return_counts=True)
-    groups = [node.rows[following == feature] for feature in features[np.argsort(-sizes, kind="stable")]]
-    for rows in groups:
-        feature = int(following[np.searchsorted(node.rows, rows[0])])
+    for feature in features[np.argsort(-sizes, kind="stable")].tolist():
+        rows = node.rows[following == feature]
         branch = Node(None if feature < 0 else feature, rows, _values(explanation, node.feature, rows))
         node.branches.append(branch)
         if feature >= 0:
@@ -170,11 +169,11 @@ def plot_tree(explanation: Explanation, path: str | Path | None = None) -> Figur
 def _merge(node: Node, explanation: Explanation, n: int) -> None:
     """Join small branches, so that the figure stays readable."""
     small = [branch for branch in node.branches if len(branch.rows) < SMALLEST * n]
-    if len(small) > 1 or (small and len(node.branches) > 1):
+    if small and len(node.branches) > 1:
         rows = np.sort(np.concatenate([branch.rows for branch in small]))
         several = len({branch.feature for branch in small}) > 1
         joined = Node(-1 if several else small[0].feature, rows, _values(explanation, node.feature, rows))
-        node.branches = [branch for branch in node.branches if branch not in small] + [joined]
+        node.branches = [branch for branch in node.branches if len(branch.rows) >= SMALLEST * n] + [joined]
     for branch in node.branches:
         _merge(branch, explanation, n)
 

@@ -148,7 +148,7 @@ def readings(explanation: Explanation) -> list[Reading]:
 
 
 def affordable(explanation: Explanation) -> Explanation | None:
-    """Return the explanation if its effects can be shown unasked, at little cost; otherwise None.
+    """Return the explanation if its effects can be shown by default, at little cost; otherwise None.
 
     The result never queries a remote model: its predictions are then the surrogate's.
     """

@@ -213,9 +213,9 @@ def _beeswarm_note(explanation: Explanation, drawn: Explanation, hidden: int) ->
     towards, against = direction_words(explained_class(drawn), drawn.contributions.scale)
     more = f" {count(hidden, 'further feature')} with smaller effects not shown." if hidden > 0 else ""
     return (
-        f"One dot for every row that selects the feature, from {rows}; in brackets: their share. "
+        f"One dot for every {noun} that selects the feature, from {rows}; in brackets: their share. "
         f"Right of the dotted line: {towards}; left: {against}.{more}"
-    ).replace("every row", f"every {noun}")
+    )
 
 
 @dataclass(frozen=True)

@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 
 OPSET, ML_OPSET, IR = 18, 3, 9
 OUTPUTS = ("scores", "indices", "mask")
-# With effects; all but the first are (n, outputs).
+# Further outputs of a graph with effects; all but the first have the shape (n, outputs).
 EFFECTS = ("effects", "base", "prediction", "alone", "without")
 # The largest k for which a graph has effects: it evaluates 2^k subsets of every row at once.
 MOST_EFFECTS = 6
-# Rows that are compared before a file is written.
+# Rows on which graph and explainer are compared before a file is written.
 COMPARED = 1000
 # Scores this close are ties: float32 sums in another order differ by as much.
 ROUNDING = 1e-5
-# Effects differ by at most this share of the largest prediction.
+# Effects may differ by this share of the largest prediction.
 EFFECTS_ROUNDING = 1e-4
 
 

@@ -29,12 +29,12 @@ __all__ = ["ExplainerModel", "load_model", "log_model", "save_model"]
 
 # The module that MLflow imports to load a model, and the file within its folder.
 LOADER, FILE = "l2x.export.mlflow", "explainer.l2x"
-# Packages whose versions are noted with the model, as `mlflow models build-docker` installs them.
+# Packages whose versions are stored with the model; `mlflow models build-docker` installs these versions.
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn")
 
 
 class ExplainerModel:
-    """What MLflow calls: inputs in the form of the signature to predictions with explanations.
+    """The model that MLflow calls: it maps inputs in the form of the signature to explained predictions.
 
     Attributes
     ----------

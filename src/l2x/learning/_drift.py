@@ -1,6 +1,6 @@
 """Drift: what inputs, predictions and scores were like in training, as counts, and how far new ones differ.
 
-Nothing but counts is kept. The population stability index (PSI) of two histograms with the shares p and r is
+Only counts are stored. The population stability index (PSI) of two histograms with the shares p and r is
 Σ (p - r) ln(p / r), the symmetric Kullback-Leibler divergence.
 """
 
@@ -35,8 +35,8 @@ LEAST_SHARE = 1e-3
 ROUNDING = 1e-5
 # From this PSI on, by convention, a distribution has changed.
 CHANGED = 0.2
-# Not evidence of a change: a model is more certain about the rows that it was trained on, and explainers are
-# often fitted on these.
+# This measurement is no evidence of a change: a model is more certain about the rows that it was trained on,
+# and explainers are often fitted on these rows.
 CERTAINTY: Key = ("prediction", "probability of the predicted class")
 
 
@@ -160,7 +160,7 @@ class Histogram:
 
 @lru_cache(maxsize=1024)
 def _chi2_exceeded(level: float, degrees: int) -> float:
-    """Return what a chi-squared variable exceeds with probability `level`; scipy takes long for each."""
+    """Return the value that a chi-squared variable exceeds with probability `level`; scipy is slow."""
     from scipy.stats import chi2
 
     return float(chi2.isf(level, degrees))

@@ -36,9 +36,9 @@ from l2x.model import Endpoint, query
 
 # The largest number of features for which all subsets are evaluated: 1,024 of them, as for ten words.
 EXACT = 10
-# Pairs of orders beyond that.
+# Pairs of random orders for more features.
 PAIRS = 32
-# Probabilities closer to 0 or 1 than this have the log-odds of this.
+# Log-odds are those of probabilities that are clipped at this distance from 0 and 1.
 CERTAIN = 1e-6
 
 
@@ -180,16 +180,15 @@ def _orders(k: int) -> Array:
     """Return the subsets of `_ranks`: none, the first 1 .. k - 1 features of each order, all."""
     place = _ranks(k).argsort(axis=1)  # (orders, k): when each feature joins
     prefixes = place[:, None] < np.arange(1, k)[None, :, None]  # (orders, k - 1, k)
-    ends = np.zeros((1, k), dtype=bool), np.ones((1, k), dtype=bool)
-    return np.concatenate([ends[0], prefixes.reshape(-1, k), ends[1]])
+    none, all_ = np.zeros((1, k), dtype=bool), np.ones((1, k), dtype=bool)
+    return np.concatenate([none, prefixes.reshape(-1, k), all_])
 
 
 def _by_orders(values: Array, k: int) -> tuple[Array, Array]:
     """Return means over orders of what each feature adds, (n, k), and their standard errors."""
     orders = _ranks(k)
     inner = values[1:-1].reshape(len(orders), k - 1, -1)
-    ends = (np.broadcast_to(v, (len(orders), 1, v.shape[-1])) for v in (values[0], values[-1]))
-    first, last = ends
+    first, last = (np.broadcast_to(end, (len(orders), 1, len(end))) for end in (values[0], values[-1]))
     added = np.diff(np.concatenate([first, inner, last], axis=1), axis=1)  # (orders, k, n), by rank
     by_feature = np.empty_like(added)
     np.put_along_axis(by_feature, orders[..., None], added, axis=1)
@@ -280,7 +279,7 @@ class SurrogateSource:
         return bool(self.surrogate.surrogate.networks) or self.has_model
 
     def affordable(self) -> SurrogateSource | None:
-        """Return a source for what is shown unasked, such as a printed explanation; None if too costly.
+        """Return a source for what is shown by default, such as a printed explanation; None if too costly.
 
         A remote model is not queried: predictions are the surrogate's. Without a network, every effect would
         take masked queries.
@@ -301,8 +300,8 @@ class SurrogateSource:
             check_outputs(predictions, self.surrogate.likelihood, black_box)
             return predictions
         selectable = selectable_units(view, X)
-        everything = np.ones((len(X), view.d), dtype=bool) if selectable is None else selectable
-        return self.surrogate.predict(X, everything)
+        mask = np.ones((len(X), view.d), dtype=bool) if selectable is None else selectable
+        return self.surrogate.predict(X, mask)
 
     def effects(self, explanation: Explanation, outputs: Array, scale: Scale) -> Effects:
         """Return the effects of the selected features of an explanation."""
@@ -323,14 +322,16 @@ class SurrogateSource:
         if self.selector is None:
             raise InputError(
                 "values need an explainer that learned them: l2x.Explainer(..., "
-                "sampler=l2x.samplers.Shapley()); `effects` has the selected features."
+                "sampler=l2x.samplers.Shapley()); `effects` has those of the selected features."
             )
         return signed_values(self.surrogate, self.selector, X, outputs).values
 
     def _signed_effects(self, explanation: Explanation, outputs: Array, scale: Scale) -> Effects:
         """Return the selector's own values of the selected features; `rest` includes all others."""
         if scale == "log-odds":
-            raise InputError("scale is 'log-odds', but Shapley() learned values of probabilities.")
+            raise InputError(
+                "scale is 'log-odds', but Shapley() learned values of probabilities; leave out scale=."
+            )
         assert self.selector is not None
         X, indices, selected = explanation.inputs, explanation.indices, explanation.selected
         found = signed_values(self.surrogate, self.selector, X, outputs)

@@ -98,7 +98,7 @@ class PathSizes:
     def restore(
         cls, header: Mapping[str, Any], tensors: Mapping[str, Array], *, d: int, outputs: int
     ) -> PathSizes:
-        """Read it from a file; raise an ArtifactError if it is invalid."""
+        """Invert `header` and `tensors`; raise an ArtifactError if they are invalid."""
         shares, prices = (tuple(map(float, header[name])) for name in ("shares", "prices"))
         k = int(header["steps"])
         if len(shares) != len(prices) or not np.isfinite(prices).all() or list(shares) != sorted(shares):

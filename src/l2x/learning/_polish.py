@@ -10,9 +10,9 @@
 Without a surrogate network (objective="model"), nothing is polished, and refining queries subsets that are
 drawn near the proposal.
 
-The first term is the surrogate's estimate of theorem 1's S*(x), for the row in hand instead of on average.
-The second is the learned ranking as a prior: where many subsets are equally good, it prevents that errors of
-the surrogate choose among them.
+The first term is the surrogate's estimate of theorem 1's S*(x), for this row instead of on average. The
+second is the learned ranking as a prior: where many subsets are equally good, the prior decides, and not the
+errors of the surrogate.
 """
 
 from __future__ import annotations
@@ -34,30 +34,31 @@ from l2x.learning._selector import ranking_scores
 from l2x.learning._surrogate import CELLS_AT_ONCE, BaseSurrogate, FittedSurrogate, network_of
 from l2x.model import BlackBox
 
-# Candidates per row, the best by score: at least this many, or twice as many as are selected.
+# Candidates per row, the best by score: this many, or twice as many as are selected if that is more.
 POOL = 12
-# More candidates do not fit into the bits of an integer; with more features than that, only these change.
+# An integer has no bits for more candidates than this. Selections of as many features are not polished.
 MOST_CANDIDATES = 62
 # Swaps times candidates that are held in memory at a time.
 MEMBERS_AT_ONCE = 1 << 24
 # Rounds of swaps; most rows stop after two.
 ROUNDS = 4
-# τ, for explainers whose objective does not query the model; and the values among which others choose.
+# τ, for explainers whose objective does not query the model; and the values among which `learned_prior`
+# chooses for the others.
 PRIOR = 0.01
 PRIORS = (0.003, 0.01, 0.03, 0.1)
-# Held-out rows for that choice, at most and at least.
+# The maximum and the minimum number of held-out rows for that choice.
 CALIBRATION_ROWS, FEWEST_ROWS = 500, 30
 # Noise that moves the proposal if there is no surrogate network: its standard deviation, relative to that of
 # the row's scores; and the width over which it is smooth, as a share of a grid of patches, so that they are
 # replaced in groups. With 50 queries each, the model confirmed 28 of 30 validation photographs
 # (l2x_experiments/photos.py); with independent noise 21.
 NOISE, SMOOTH = 0.7, 1 / 7
-# At most this many subsets are drawn in that way.
+# The maximum number of subsets that are drawn in this way.
 MOST_NEARBY = 1000
-# A smaller gain is rounding.
+# A smaller gain is a rounding error.
 ROUNDING = 1e-6
-# For regression, the model has confirmed enough if its error is below this many standard deviations of the
-# predictions; classes have to be the same.
+# Refining a row of a regression ends if the model's error is at most this many standard deviations of the
+# predictions; for classifiers it ends if the class is the same.
 CLOSE = 0.1
 
 # Maps row positions (r,) and masks (m, r, d) to log values (m, r), and to log q(ŷ | x_S) of the predicted
@@ -67,7 +68,7 @@ Value = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Selection:
-    """Selected features of n rows, and what the model said about them.
+    """Selected features of n rows, and whether the model confirmed them.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Polisher:
-    """What polishing needs of a fitted explainer.
+    """The parts of a fitted explainer that polishing needs.
 
     Attributes
     ----------
@@ -163,6 +164,7 @@ class Polisher:
     def _searches(self, X: Any, scores: Array, k: int, predictions: Array, *, visited: int = 0) -> Any:
         """Yield batches of rows, each with its search."""
         network, likelihood = self.network, self.surrogate.likelihood
+        assert network is not None  # `Explainer.polishes` has checked it
         pool = pool_of(k, self.surrogate.view.d)
         # Large batches: a remote model sees all rows of a round at once.
         most = max(1, MEMBERS_AT_ONCE // (max(1, k * (pool - k)) * pool))
@@ -197,7 +199,7 @@ class Search:
         n, d = scores.shape
         self.value, self.d, self.k, self.visited = value, d, k, visited
         pool = pool_of(k, d)
-        top = scores.topk(pool, dim=1)  # equal scores: any order, the same on every machine for equal input
+        top = scores.topk(pool, dim=1)  # ties: in any order
         self.candidates = top.indices  # (n, pool), best first
         self.selectable = top.values > -torch.inf
         log_p = torch.log_softmax(scores.float(), dim=-1).gather(1, self.candidates)
@@ -337,12 +339,12 @@ class Nearby:
         noise[0] = 0.0
         self.noise = NOISE * noise
         self.codes = self.worth = torch.zeros(1, queries).expand(len(scores), -1)
-        # Every mask has its own sum of these numbers, nearly certainly.
+        # Almost certainly, every mask has its own sum of these numbers.
         self._keys = np.random.default_rng(1).integers(1, 1 << 62, size=scores.shape[1])
         self._sums = np.zeros((len(scores), 0), dtype=np.int64)
 
     def useful(self, rows: Tensor, attempt: int) -> Tensor:
-        """Return whether these rows have not had the same subset before, (r,) booleans; call it in order."""
+        """Return whether a subset is new for these rows, (r,) booleans; attempts must come in order."""
         masks, at = self.masks(torch.full((len(rows),), attempt), rows), rows.numpy()
         sums = np.where(masks, self._keys, 0).sum(axis=1)  # integers of 64 bits wrap around
         new = (self._sums[at] != sums[:, None]).all(axis=1)
@@ -373,13 +375,11 @@ def pool_of(k: int, d: int) -> int:
     return max(k, min(d, max(POOL, 2 * k), MOST_CANDIDATES))
 
 
-def _value(network: BaseSurrogate | None, rows: Rows, target: Target) -> Value:
-    """Return log q(y | x_S) of encoded rows; zero without a network, so that the prior alone decides."""
+def _value(network: BaseSurrogate, rows: Rows, target: Target) -> Value:
+    """Return a function for log q(y | x_S) of encoded rows."""
 
     def value(which: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
         m, n, d = masks.shape
-        if network is None:
-            return torch.zeros(m, n), torch.zeros(m, n)
         likelihood, chosen = network.likelihood, rows[which]
         with torch.no_grad():
             outputs = network.outputs(chosen, masks.to(rows.x.device).reshape(m * n, d))
@@ -393,7 +393,7 @@ def _value(network: BaseSurrogate | None, rows: Rows, target: Target) -> Value:
 
 
 def _certainty(likelihood: Likelihood, target: Tensor) -> Tensor:
-    """Return log P_m(ŷ | x) of the predicted class, (n,); for regression -inf, as for no condition."""
+    """Return log P_m(ŷ | x) of the predicted class, (n,); -inf for regression, which has no condition."""
     if isinstance(likelihood, Gaussian):
         return torch.full((len(target),), -torch.inf)
     return target.amax(dim=-1).clamp_min(1e-6).log().cpu()
@@ -480,9 +480,9 @@ def _guesses(black_box: BlackBox, view: View, X: Any, mask: Array, likelihood: L
 def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingRows, queries: float) -> float:
     """Choose τ: the smallest of PRIORS whose polished selections are not noticeably worse than the best.
 
-    The model alone compares them, on held-out rows. The surrogate has no vote: it found these selections, so
-    its own errors speak for them. "Noticeably" means one standard error, paired over rows. If the model may
-    be queried for too few rows, τ is PRIOR.
+    They are compared on held-out rows, by the model alone: the search has maximised the surrogate's
+    estimates, which are therefore too high where the surrogate errs. "Noticeably" means by more than one
+    standard error, paired over rows. If the model may be queried for too few rows, τ is PRIOR.
     """
     network, models = network_of(surrogate), [part for part in surrogate.parts if not part.networks]
     number = int(min(len(data.held), CALIBRATION_ROWS, queries // len(PRIORS)))

@@ -252,14 +252,14 @@ def for_explained_output(rows: Rows, likelihood: Likelihood, outputs: Tensor | N
     By default it is the predicted class, or the first predicted value.
     """
     if outputs is None:
-        single = isinstance(likelihood, Gaussian)
-        outputs = rows.target.argmax(dim=-1) * 0 if single else rows.target.argmax(dim=-1)
+        predicted = rows.target.argmax(dim=-1)
+        outputs = torch.zeros_like(predicted) if isinstance(likelihood, Gaussian) else predicted
     chosen = nn.functional.one_hot(outputs.to(rows.x.device), likelihood.outputs)
     return replace(rows, target=chosen.float())
 
 
 def for_drawn_output(rows: Rows, likelihood: Likelihood, generator: torch.Generator) -> Rows:
-    """Return rows `for_explained_output`: the predicted class in half of them, else any."""
+    """Return rows `for_explained_output`: for half of them the predicted class, otherwise a random output."""
     predicted = for_explained_output(rows, likelihood).target.argmax(dim=-1)
     device, n = predicted.device, len(rows)
     anything = torch.randint(likelihood.outputs, (n,), generator=generator, device=device)

@@ -1,4 +1,4 @@
-"""The sequential selector π(next feature | x_S, S): one feature at a time, each chosen by the values so far.
+"""The sequential selector π(next feature | x_S, S): each feature is chosen by the values read so far.
 
     S_0 = ∅      S_j = S_{j-1} and argmax_i π(i | x_{S_{j-1}}, S_{j-1})      j = 1 .. k
 
@@ -40,21 +40,22 @@ from l2x.learning.samplers import (
 
 # The option `selector` of an explainer whose selector is sequential.
 SEQUENTIAL: Literal["sequential"] = "sequential"
-# Features that are compared per state in training, and the exploration bonus at its start and end.
+# Features that are compared in each state of training, and the weights of exploration at its start and end.
 COMPARED, EXPLORE = 16, (0.1, 0.001)
-# The share of steps before a state that take any feature, so that states are learned before the policy
-# prefers them.
+# At the start of training, this share of the steps that lead to a state take a random feature; the share
+# falls to zero. States are thus learned before the policy prefers them.
 ANYTHING = 0.5
-# Advantages are divided by the largest root mean square of their step so far, which is forgotten at this
-# rate: what is noise at the end of training must not be amplified.
+# Advantages are divided by the largest root mean square of their step so far, which decays by this factor,
+# as do the sums of `_Starts`. Without this memory, noise would be amplified at the end of training.
 FORGET = 0.97
-# The part of the preferences that reads no value learns this many times faster, and has this many units.
+# The part of the preferences that reads no value learns this many times faster than the part that reads
+# values. For tables, the hidden layers of both have this many units.
 COMMON_SPEED, HIDDEN = 5.0, 128
-# The other part does not learn from differences below this number of nats: rows without a reason to differ
-# do not.
-# The squares of both parts have this weight in the loss.
+# The part that reads values ignores advantages below SLIGHT nats, so that rows select the same features
+# unless there is a reason to differ. SHRINKAGE is the weight of the mean squares of both parts in the loss.
 SLIGHT, SHRINKAGE = 1e-3, 0.01
-# Where paths tie, a guide decides: each feature that it selects for the row adds this number of nats.
+# A guide decides between paths that are equally good: each feature that it selects for a row adds this number
+# of nats to the value of paths that contain it.
 GUIDED = 0.01
 # The log-odds of the first feature are mean values in units of their standard deviation over features, times
 # 1 at the start of training and SURE at its end; means are shrunk as if by FEW_PATHS paths of value 0.
@@ -62,7 +63,7 @@ SURE, FEW_PATHS = 20.0, 30
 # The learning rate, and for tables the steps, as multiples of the default selector's.
 FASTER, LONGER = 2.25, 4
 # Preferences this close are computed again in double precision, where TIED ones count as equal: rounding of
-# float32 sums depends on the other rows of a batch, and may not decide.
+# float32 sums depends on the other rows of a batch, and must not decide.
 CLOSE, TIED = 1e-4, 1e-11
 # Rows in a batch from which the policy looks up the few selected cells (measured for the first layer, 10
 # columns: 8,192 rows in 2 ms instead of 5, but one row in 0.18 ms instead of 0.04); and the rows whose path
@@ -71,7 +72,7 @@ MANY_ROWS, AT_ONCE = 256, 2048
 
 
 class _Shared:
-    """A view that copies of a network share."""
+    """Hold a view, which copies of a network share: `copy.deepcopy` returns the same object."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -153,7 +154,7 @@ class SequentialSelector(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores of the path on which every step takes the most probable feature."""
-        exact = cache(lambda: copy.deepcopy(self).double())  # in double precision, if it is needed
+        exact = cache(lambda: copy.deepcopy(self).double())  # made only if a step needs it
         if torch.onnx.is_in_onnx_export() or len(x) <= AT_ONCE:
             return self._scores(x, exact)
         return torch.cat([self._scores(x[rows], exact) for rows in batches(len(x), AT_ONCE)])
@@ -221,7 +222,7 @@ def sampler_of_paths(sampler: Sampler | None, objective: Objective, *, uses_pred
 
 
 def plan_of_paths(plan: TrainingPlan, view: View) -> TrainingPlan:
-    """Return how long and how fast a sequential selector is trained, if `plan` is that of the default."""
+    """Return the plan of a sequential selector, given the plan of the default selector."""
     phase = plan.selector
     return replace(
         plan,
@@ -306,10 +307,11 @@ def fit_paths(
 
 
 def fit_guide(surrogate: BaseSurrogate, data: TrainingRows, run: Run) -> nn.Module | None:
-    """Train the default selector; `fit_paths` lets it decide between equal paths.
+    """Train the guide of `fit_paths`, which decides between equally good paths; None for texts and images.
 
-    It reads whole rows, and what it prefers where many subsets are equally good is common to all rows. The
-    policy reads selected values alone, so that the guarantee does not depend on it. Only tables have one.
+    The guide is the default selector. Where many subsets are equally good, it prefers the same features in
+    all rows. It reads whole rows, but the policy reads selected values alone: the guarantee does not depend
+    on the guide.
     """
     if data.view.kind != "table":
         return None
@@ -367,10 +369,10 @@ def _tried(logits: Tensor, most: int, generator: torch.Generator) -> Tensor:
 
 
 class _Starts:
-    """The mean values of paths by their first feature, of which old ones are slowly forgotten.
+    """The mean values of paths by their first feature; old paths are slowly forgotten.
 
-    A policy gradient would settle too early: under the policies of early training other features are the
-    best start than in the end.
+    A policy gradient would settle too early: early in training, other features are the best start than at the
+    end.
     """
 
     def __init__(self, features: Tensor) -> None:

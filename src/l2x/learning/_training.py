@@ -29,7 +29,7 @@ from l2x.features import View
 History = list[dict[str, Any]]
 
 # Differences of the held-out loss below this are no reason to prefer older weights. With few held-out rows
-# the standard error is large and would accept anything; then this is the limit.
+# the standard error is large and would accept any weights, so that this is the limit.
 NOTICEABLE = 1e-3
 # The value of held-out rows for weights that are not numbers.
 UNKNOWN = torch.tensor([math.nan])
@@ -508,7 +508,7 @@ class Adam:
 
 
 def _schedule(phase: Phase) -> Callable[[int], float]:
-    """Return the rate of each step, from 0: a tenth of the steps up, then a cosine to a hundredth."""
+    """Return a function from a step to its rate: a rise in a tenth of the steps, then a cosine to 1 %."""
     warm = max(1, phase.steps // 10)
 
     def rate(step: int) -> float:

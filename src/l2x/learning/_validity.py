@@ -1,6 +1,6 @@
 """Is a fitted explainer still valid? Verified rows are compared with `fit`, new inputs with training inputs.
 
-There are two questions, and for each a false alarm is rare:
+There are two questions, each with a small probability of a false alarm:
 
 1. Do the selected features alone still give the model's predictions, as often as in `fit`? Both are counts of
    rows, compared by Fisher's exact test.
@@ -29,8 +29,8 @@ Status = Literal["valid", "drifting", "stale"]
 
 # The probability of a false alarm in one check, for each of the two questions.
 ALARM = 0.001
-# Losses of confirmed rows, beyond chance, from which an explainer is drifting and stale. `fit` chooses
-# weights on the rows that it checks, so that its own figure is a little too high.
+# An explainer is drifting, or stale, if the share of confirmed rows falls by at least this much, and beyond
+# chance. `fit` chooses weights on the rows that it checks, so that its own figure is a little too high.
 DRIFTING, STALE = 0.02, 0.05
 # Fewer rows than this allow no conclusion.
 FEWEST_ROWS = 30

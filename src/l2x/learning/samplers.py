@@ -109,7 +109,7 @@ class Sampler(Registered, ABC):
         """
 
     def phase(self, default: Phase) -> Phase:
-        """Return how long and how fast the selector is trained if no plan is given; the view's `default`."""
+        """Return the selector's phase if the user gives no plan; here the view's own, `default`."""
         return default
 
     def held_out(self, scores: Tensor, k: int, log_value: LogValue, generator: torch.Generator) -> Tensor:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Click exits with 2 if the command line is wrong, and l2x with 1 if a command fails.
 EXIT_CODES = {"valid": 0, "drifting": 3, "stale": 4}
-# Rows that are read, among which the verified ones are drawn.
+# Rows that are read; the verified rows are drawn from them.
 READ_ROWS = 10_000
 
 

@@ -80,7 +80,7 @@ class ExplainOptions:
         str | None,
         Option(
             metavar="MODEL",
-            help="Query this model for predictions instead, once per row.",
+            help="Query this model for predictions, once per row, instead of --predictions.",
         ),
     ] = None
     polish: Annotated[
@@ -176,7 +176,7 @@ def explain(options: ExplainOptions) -> None:
 
 
 def _check_predictions(explainer: Explainer, options: ExplainOptions) -> None:
-    """Check that a prediction-aware explainer gets predictions, either from DATA or from the model."""
+    """Reject options about predictions and the model that contradict each other, or the explainer."""
     from l2x.errors import InputError
 
     columns, model = options.prediction_columns, options.model
@@ -185,15 +185,13 @@ def _check_predictions(explainer: Explainer, options: ExplainOptions) -> None:
     if (options.verify or options.refine) and not model:
         option = "--verify" if options.verify else "--refine"
         raise InputError(f"{option} queries the model: name it, --model module:attribute.")
-    if columns and model and (options.verify or options.refine):
-        return
     if explainer.uses_prediction and not (columns or model):
         raise InputError(
             "This explainer is prediction-aware: name the columns of DATA that hold the model's predictions, "
             "--predictions p0,p1, or the model, --model module:attribute."
         )
-    if columns and model:
-        raise InputError("--predictions and --model cannot be combined.")
+    if columns and model and not (options.verify or options.refine):
+        raise InputError("--predictions and --model can be combined only with --verify or --refine.")
 
 
 def _batch_explainer(explainer: Explainer, table: Table, options: ExplainOptions) -> BatchExplainer:

@@ -20,7 +20,7 @@ HEAD_SECONDS = 10.0
 HEAD_BYTES = 1 << 16
 # Seconds within which a client must read a part of a response that waits for it.
 READ_SECONDS = 10.0
-# File descriptors that are not for connections: files, pipes, and the requests in progress.
+# File descriptors that are not for connections, but for files, pipes, and the requests in progress.
 RESERVED = 64
 # The part of the idle connections that is closed if there is no room for another one.
 CLOSED_PART = 8
@@ -96,7 +96,7 @@ class Guard(asyncio.Protocol):
         """Parse data, which may complete a head."""
         self._unparsed += len(data)
         super().data_received(data)
-        if isinstance(self, H11Protocol):  # which has a limit of its own, and none of the callbacks below
+        if isinstance(self, H11Protocol):  # h11 has its own limit, and does not call the methods below
             self._unparsed = 0
         if self._unparsed > self.head_bytes and not self.transport.is_closing():
             self._refuse_head()
@@ -139,7 +139,7 @@ class Guard(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Return whether the client is awaited: to send a request or the rest of its body, or to read."""
+        """Return whether the connection waits for its client to send a request, or its body, or to read."""
         return self.waits or bool(self.cycle.more_body) or self._reading is not None
 
     def _wait(self) -> None:

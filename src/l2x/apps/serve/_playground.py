@@ -28,11 +28,11 @@ from l2x.errors import L2XError
 from l2x.features import Patches
 from l2x.learning import complement_of
 
-# Forms that may wait for their result; each belongs to a person who looks at the page.
+# Maximum number of forms that wait for their result; each belongs to a person who looks at the page.
 WAITING = 64
 # A slider divides the range of a column into at least this many steps.
 STEPS = 200
-# Bytes of a number in a form, and of a text, whose characters may take six bytes each.
+# Maximum bytes of a number in a form, and of a text, whose characters may take six bytes each.
 NUMBER_BYTES, TEXT_BYTES = 64, 1 << 20
 # The page lists this many classes, the most probable ones.
 MAX_CLASSES = 6
@@ -203,7 +203,7 @@ class ImageForm(Form):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Return limits by the number of pixels: four characters, some of them escaped; see `Form.limits`."""
+        """Return limits by the number of pixels, each of four characters, some escaped; see `Form.limits`."""
         height, width = self.size
         return 12 * height * width, 1
 
@@ -408,7 +408,7 @@ class Pages:
         return HTMLResponse(await self._result(request, form, served, await self._fields(request, form)))
 
     async def validity(self, name: str) -> Response:
-        """Return whether the explainer is still valid, which the page asks for again and again."""
+        """Return whether the explainer is still valid; the page requests this repeatedly."""
         watcher = self._catalogue[name].watcher
         watch = None if watcher is None else watcher.state()
         return HTMLResponse(self._rendered("validity.html", watch=watch))

@@ -24,14 +24,15 @@ from l2x.learning import Examiner, Tally, Validity
 WINDOW, BLOCK = 1000, 100
 # Fewer rows allow no conclusion.
 FEWEST = 30
-# The probability of a false alarm in one conclusion. There is one for each few rows, each about a window that
-# overlaps the last, so that it must be far smaller than in `still_valid`.
+# The probability of a false alarm in one conclusion. It must be far smaller than in `still_valid`: there is
+# up to one conclusion per second, about a window that overlaps the last one.
 ALARM = 1e-5
 # Rows that may wait. They are verified a few at a time, so that the model is free for requests in between.
 WAITING, AT_ONCE = 256, 16
-# The budget may be spent in bursts of this many seconds.
+# A burst may spend the budget of this many seconds at once.
 BURST = 10.0
-# Seconds between two conclusions; a conclusion about thousands of columns is followed by a longer rest.
+# Seconds between two conclusions, at least, and as a multiple of the time that the last one took: it is long
+# with thousands of columns.
 EVERY, REST = 1.0, 20
 # Measurements that have a gauge: a table of thousands of columns would have thousands of time series.
 MOST_GAUGES = 200
@@ -41,7 +42,7 @@ Reason = Literal["budget", "queue", "failed"]
 
 @dataclass(frozen=True)
 class State:
-    """What the watcher knows now; `validity` is None until there are enough rows."""
+    """The present state of a watcher; `validity` is None until there are enough rows."""
 
     share: float
     per_minute: int
@@ -123,7 +124,7 @@ class Watcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="l2x-watch")
         self._waiting = self._verified = self._dropped = 0
         self._examiner: Examiner | None = None
-        self._latest: Examiner | None = None  # that of a file which was loaded again
+        self._latest: Examiner | None = None  # that of the file that was loaded last; None before
         self._window = Window()
         self._validity: Validity | None = None
         self._next = 0.0  # when to conclude again
@@ -157,12 +158,12 @@ class Watcher:
             self._thread.submit(self._work, examiner, len(part), pick(part))
 
     def start_again(self, examiner: Examiner) -> None:
-        """Forget all conclusions, because the file was replaced; rows of the file before are ignored."""
+        """Forget all conclusions, because the file was replaced; rows of the old file are ignored."""
         self._latest = examiner
         self._thread.submit(self._forget)
 
     def state(self) -> State:
-        """Return what is known now."""
+        """Return the present state."""
         return State(self._share, self._per_minute, self._verified, self._dropped, self._validity)
 
     def close(self) -> None:
