@@ -137,8 +137,8 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     mixed : int or None
         Number of rows to learn from if a table has fewer: the rest are mixed from pairs of its rows, each
         column from one of the two, and labelled by the model. None means 3,000, and no mixed rows for
-        an `Endpoint`, with `queries=...`, with `fit(predictions=...)`, and with objectives other than "both"
-        and "model".
+        an `Endpoint`, with `queries=...`, with `fit(predictions=...)`, with `samplers.Shapley()`, and with
+        objectives other than "both" and "model".
     sampler : Sampler, default the view's own: `PlackettLuce()`, for words `Evidence()`
         How subsets are drawn in training, and how the gradient is estimated.
     selector : "sequential", torch module, or dict
