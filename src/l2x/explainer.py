@@ -62,6 +62,7 @@ from l2x.learning import (
     check_outputs,
     checked_predictions,
     evaluations_of,
+    evaluations_of_paths,
     examined,
     fit_paths,
     fit_selector,
@@ -980,7 +981,8 @@ class _Settings:
     def queries_per_call(self, limit: int, selector: nn.Module, data: TrainingRows) -> float:
         """Return how many masked rows one evaluation in training may query; announce slow queries."""
         usable = without_reserve(limit) if self.queries is None else limit
-        calls = evaluations_of(selector, self.run.plan, data, self.sampler)
+        evaluations = evaluations_of_paths if isinstance(selector, SequentialSelector) else evaluations_of
+        calls = evaluations(selector, self.run.plan, data, self.sampler)
         if isinstance(self.objective, Model):
             check_enough(usable, sum(times for times, _ in calls), self.sampler.subsets_of(data.view.d))
         if self.objective.queries_model and not self.sampler.signed:

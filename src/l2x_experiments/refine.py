@@ -661,12 +661,12 @@ def goals(records: Records) -> list[Record]:
         if len(findings) == 2:
             clean = [float(findings[method] != "encodes") for method in ("learned", "polished")]
             add(f"leakage, {problem}: polished not flagged, unless learned is", clean[1], clean[0])
-    for problem, (_, queries, reached, judged) in INPUTS.items():
+    for problem, (_, queries, alone, evaluated) in INPUTS.items():
         group = records.select(part="inputs", problem=problem)
         if refined := group.select(method=f"refined, {queries}"):
-            add(f"{problem}, refined, {queries}: post-hoc", refined.mean("posthoc_accuracy"), reached)
+            add(f"{problem}, refined, {queries}: post-hoc", refined.mean("posthoc_accuracy"), alone)
         if of_surrogate := group.select(method="polished"):
-            add(f"{problem}, polished: evaluator", of_surrogate.mean("judge_accuracy"), judged)
+            add(f"{problem}, polished: evaluator", of_surrogate.mean("judge_accuracy"), evaluated)
     for record in records.select(part="adult", method="polished"):
         add("Adult, polished: Jaccard index between seeds", record["between_seeds"], STABLE)
         add("Adult, polished: Jaccard index under noise of 1 %", record["under_noise"], UNDER_NOISE)

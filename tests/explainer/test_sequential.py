@@ -304,3 +304,15 @@ def test_compare_knows_the_method() -> None:
     X = np.random.default_rng(0).normal(size=(120, 4))
     comparison = l2x.compare(one_column, X, ["sequential", "random"], k=1, training=SHORT)
     assert comparison.explanations["sequential"].sequential
+
+
+def test_the_guide_counts_towards_the_limit_of_queries() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 8))
+    plan = l2x.TrainingPlan(
+        Phase(2, 1e-2), Phase(60, 1e-2, batch_size=100), evaluations=2, validation_rows=40, progress=False
+    )
+    for limit in (4000, 12_000):
+        explainer = l2x.Explainer(
+            prediction, 3, selector="sequential", training=plan, queries=limit, mixed=0
+        ).fit(X)
+        assert explainer.queries_ <= limit

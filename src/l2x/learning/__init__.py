@@ -79,6 +79,7 @@ from l2x.learning._self_check import Guarantee, SelfCheck, guaranteed, self_chec
 from l2x.learning._sequential import (
     SEQUENTIAL,
     SequentialSelector,
+    evaluations_of_paths,
     fit_paths,
     plan_of_paths,
     sampler_of_paths,
@@ -192,6 +193,7 @@ __all__ = [
     "complement_of",
     "confirmed_rows",
     "evaluations_of",
+    "evaluations_of_paths",
     "exact_interval",
     "examined",
     "fit_paths",

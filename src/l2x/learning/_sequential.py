@@ -21,7 +21,7 @@ from l2x._base.arrays import batches
 from l2x.errors import InputError
 from l2x.features import View
 from l2x.learning._rows import Rows, TrainingRows
-from l2x.learning._selector import everything, fit_selector, selector_scores
+from l2x.learning._selector import evaluations_of, everything, fit_selector, selector_scores
 from l2x.learning._surrogate import BaseSurrogate, reads_rows
 from l2x.learning._training import Run, TrainingPlan, optimise
 from l2x.learning.networks._columns import ColumnPredictor, perceptron
@@ -315,16 +315,27 @@ def fit_guide(surrogate: BaseSurrogate, data: TrainingRows, run: Run) -> nn.Modu
     """
     if data.view.kind != "table":
         return None
-    phase = run.plan.selector
-    plan = replace(
-        run.plan,
-        selector=replace(
-            phase, steps=max(1, phase.steps // LONGER), learning_rate=phase.learning_rate / FASTER
-        ),
-    )
     guide: nn.Module = networks_of(data.view, data.likelihood.outputs).selector().to(run.device)
-    fit_selector(guide, surrogate, data, PlackettLuce(), replace(run, plan=plan), label="training its guide")
+    run = replace(run, plan=plan_of_guide(run.plan))
+    fit_selector(guide, surrogate, data, PlackettLuce(), run, label="training its guide")
     return guide
+
+
+def plan_of_guide(plan: TrainingPlan) -> TrainingPlan:
+    """Return how the guide is trained, given the plan of the paths: as the default selector usually is."""
+    phase = plan.selector
+    steps, rate = max(1, phase.steps // LONGER), phase.learning_rate / FASTER
+    return replace(plan, selector=replace(phase, steps=steps, learning_rate=rate))
+
+
+def evaluations_of_paths(
+    selector: nn.Module, plan: TrainingPlan, data: TrainingRows, sampler: Sampler
+) -> list[tuple[int, int]]:
+    """Return how often `fit_paths` evaluates subsets, and how many, as `evaluations_of` does."""
+    calls = evaluations_of(selector, plan, data, sampler)
+    if data.view.kind == "table":
+        calls += evaluations_of(selector, plan_of_guide(plan), data, PlackettLuce())
+    return calls
 
 
 def walked(
