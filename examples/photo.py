@@ -14,10 +14,11 @@ from PIL import Image
 from skimage import data
 
 import l2x
-from l2x_experiments.photos import LAYER, SIDE, PhotoNetwork
+from l2x_experiments.photos import SIDE, PhotoNetwork
 
 K, CROPS, QUERIES = 10, 40, 2500
 CATS = slice(281, 286)  # of the 1,000 classes of ImageNet
+LAYER = "network._blocks.15"  # the classifier's last maps
 PHASE = l2x.Phase(150, 3e-3, batch_size=8, averaging=0.95)
 PLAN = l2x.TrainingPlan(value=PHASE, selector=PHASE, evaluations=3, validation_rows=30)
 

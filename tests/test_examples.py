@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -141,3 +143,15 @@ def test_the_playground_serves_an_explainer_with_its_model(
         assert page.status_code == 200
         assert "<canvas" in page.text
         assert 'id="prediction"' in page.text  # only with a model
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_names_that_examples_import_exist(path: Path) -> None:
+    """An example that cannot run here, because a package or data are missing, is checked in this way at least."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
+            "l2x",
+            "l2x_experiments",
+        ):
+            module = import_module(str(node.module))
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
