@@ -147,7 +147,7 @@ def test_the_playground_serves_an_explainer_with_its_model(
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_names_that_examples_import_exist(path: Path) -> None:
-    """Examples that cannot run here, because a package or data are missing, are checked at least in this way."""
+    """Examples that cannot run here, because packages or data are missing, are checked in this way."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
             "l2x",
