@@ -13,7 +13,7 @@ import l2x
 from l2x.baselines import RandomK
 from l2x.evaluation import posthoc_accuracy
 
-K, ROWS, OTHERS, SHORT = 10, 8000, 500, 300
+K, ROWS, OTHERS, SHORT, CLEAR = 10, 8000, 500, 300, 0.9
 PHASE = l2x.Phase(600, 5e-3, batch_size=128, averaging=0.95)
 PLAN = l2x.TrainingPlan(
     value=PHASE, selector=replace(PHASE, steps=200, learning_rate=1e-2), evaluations=5, validation_rows=300
@@ -63,11 +63,16 @@ def explain_reviews(*, rows: int = ROWS, others: int = OTHERS, plan: l2x.Trainin
 
 
 def short_review(explanation: l2x.Explanation) -> l2x.Explanation:
-    """Return the explanation of the shortest review of SHORT characters with words for and against."""
+    """Return the shortest review of SHORT characters with a clear prediction and words for and against."""
     texts = explanation.inputs
     rows = sorted((row for row in range(len(texts)) if len(texts[row]) >= SHORT), key=lambda i: len(texts[i]))
     return next(
-        (one for one in explanation[rows] if one.effects.min() < 0 < one.effects.max()), explanation[0]
+        (
+            one
+            for one in explanation[rows]
+            if one.predictions.max() > CLEAR and one.effects.min() < 0 < one.effects.max()
+        ),
+        explanation[0],
     )
 
 
