@@ -179,7 +179,11 @@ def test_a_plan_is_the_view_s_own(view: View, paper: bool) -> None:
     plan = training_plan(view, paper=paper, quick=False, progress=False)
     assert plan == replace(own, progress=False)
     short = training_plan(view, paper=paper, quick=True, progress=False)
-    assert short.selector.steps <= plan.selector.steps / 2
+    if view.kind == "table" and not paper:  # the selector's phase is short enough
+        assert short.value.steps <= plan.value.steps / 2
+        assert short.selector == plan.selector
+    else:
+        assert short.selector.steps <= plan.selector.steps / 2
     assert short.evaluations == min(10, plan.evaluations)
     assert replace(short.selector, steps=plan.selector.steps) == plan.selector
 
@@ -198,7 +202,7 @@ def test_quick_plans_in_numbers() -> None:
         quick = training_plan(view, paper=False, quick=True, progress=False)
         paper = training_plan(view, paper=True, quick=True, progress=False)
         steps[type(view).__name__] = (quick.value.steps, quick.selector.steps, paper.selector.steps)
-    assert steps == {"Columns": (225, 300, 100), "Words": (250, 150, 100), "Sentences": (150, 100, 120)}
+    assert steps == {"Columns": (275, 300, 100), "Words": (250, 150, 100), "Sentences": (150, 100, 120)}
 
 
 def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,4 +212,4 @@ def test_a_change_of_the_columns_plan_reaches_the_command_line(monkeypatch: pyte
     )
     assert training_plan(None, paper=False, quick=False, progress=True) == other
     quick = training_plan(None, paper=False, quick=True, progress=True)
-    assert (quick.value.steps, quick.selector.steps) == (12, 20)
+    assert (quick.value.steps, quick.selector.steps) == (12, 40)
