@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,8 @@ class Gate:
     """ASGI middleware around every request: an id, the token, security headers, a log line, metrics."""
 
     def __init__(self, app: Any, settings: Settings, metrics: Metrics, login_page: Callable[[], str]) -> None:
-        self._app, self._metrics, self._login_page = app, metrics, login_page
+        self._app, self._login_page = app, login_page
+        self._counter, self._seconds = cache(metrics.requests.labels), cache(metrics.seconds.labels)
         self._hosts = frozenset(name.lower() for name in settings.hosts)
         self._token = None if settings.token is None else Token(settings.token)
 
@@ -167,8 +169,8 @@ class Gate:
         """Raise an error for a request that the page of another site makes in somebody's browser."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = _PORT.sub("", host).removesuffix(".")
-        known = ", ".join(sorted(self._hosts))
-        if known and name not in self._hosts and not _path(scope).startswith(HEALTH):
+        if self._hosts and name not in self._hosts and not _path(scope).startswith(HEALTH):
+            known = ", ".join(sorted(self._hosts))
             raise ServiceError(
                 400,
                 "unknown_host",
@@ -195,8 +197,8 @@ class Gate:
 
     def _report(self, scope: Any, method: str, record: Record, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "") or "other"
-        self._metrics.requests.labels(route, str(status)).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+        self._counter(route, str(status)).inc()
+        self._seconds(route).observe(seconds)
         log_event(
             "request", id=record.id, method=method, route=route,
             explainer=scope.get("path_params", {}).get("name"), rows=record.rows,

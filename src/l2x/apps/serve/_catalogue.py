@@ -309,7 +309,7 @@ class Served:
         options: dict[str, Any] = {"refine": refine} if refine else {"polish": polish}
         return self.explainer.explain_quietly(inputs, k, predictions=predictions, keep=keep, **options)
 
-    @property
+    @cached_property
     def regression(self) -> bool:
         """Return whether the model is a regression."""
         return isinstance(self.explainer.surrogate_.likelihood, Gaussian)
@@ -403,6 +403,7 @@ class Slot:
         self._effects = settings.effects
         self.served = Served.load(name, path, model, effects=self._effects)
         self._waiting, self._batches = metrics.waiting.labels(name), metrics.batches.labels(name)
+        self._rows = metrics.rows.labels(name)
         limits: dict[str, Any] = {
             "max_rows": settings.batch_rows, "queue": settings.queue, "promise": settings.timeout
         }  # fmt: skip
@@ -437,7 +438,7 @@ class Slot:
             explained = contained(served.explain, [request])[0]
         else:
             explained = await self._explaining.submit((served, request), count, (served, request.kind))
-        self._metrics.rows.labels(self.name).inc(count)
+        self._rows.inc(count)
         if self.watcher is not None:
             cells = request.rows.cells
             self.watcher.offer(

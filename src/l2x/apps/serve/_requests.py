@@ -122,17 +122,18 @@ def as_service_error(error: Exception) -> ServiceError:
 
 async def body_pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
     """Yield the body piece by piece; raise 413 if it has more than `limit` bytes."""
-    too_large = ServiceError(
-        413, "too_large", f"The body is larger than {limit:,} bytes; send fewer rows at a time."
-    )
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
-        raise too_large
-    async for piece in request.stream():
-        limit -= len(piece)
-        if limit < 0:
-            raise too_large
-        yield piece
+    left = -1 if declared.isdecimal() and int(declared) > limit else limit
+    if left >= 0:
+        async for piece in request.stream():
+            left -= len(piece)
+            if left < 0:
+                break
+            yield piece
+    if left < 0:
+        raise ServiceError(
+            413, "too_large", f"The body is larger than {limit:,} bytes; send fewer rows at a time."
+        )
 
 
 async def read_body(request: Request, settings: Settings, limit: int | None = None) -> bytes:
