@@ -583,8 +583,10 @@ class Explainer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"{option} queries the model, and this explainer has none: l2x.load(path, model=...)."
             )
-        if refine and polish is False:
-            raise InputError("refine= begins with polished selections; leave out polish=False.")
+        if polish is not None and not polish:
+            if refine:
+                raise InputError("refine= begins with polished selections; leave out polish=False.")
+            return False
         unable = self._no_polish(self.selector_, self.surrogate_.surrogate, refine=refine > 0)
         if (polish or refine) and unable:
             raise InputError(f"Selections cannot be polished: {unable}.")
