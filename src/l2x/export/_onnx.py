@@ -221,14 +221,14 @@ def same_selection(scores: Array, indices: Array, k: int) -> Array:
 
 def same_path(selector: SequentialSelector, x: Tensor, indices: Array) -> Array:
     """Return (n,) booleans: whether each step takes the best feature given those before, up to rounding."""
-    same = np.ones(len(x), dtype=bool)
-    mask = torch.zeros(len(x), selector.d)
+    same, device = np.ones(len(x), dtype=bool), selector.first.device
+    x, mask = x.to(device), torch.zeros(len(x), selector.d, device=device)
     with torch.inference_mode():
-        for step, taken in enumerate(torch.from_numpy(indices[:, : selector.k]).T):
+        for step, taken in enumerate(torch.from_numpy(indices[:, : selector.k]).to(device).T):
             logits = selector.step_logits(x, mask, step)
             largest = logits.masked_fill(logits <= NEVER, 0.0).abs().amax(dim=1)
             short = logits.amax(dim=1) - logits.gather(1, taken[:, None])[:, 0]
-            same &= (short <= ROUNDING * (1 + largest)).numpy()
+            same &= (short <= ROUNDING * (1 + largest)).cpu().numpy()
             mask = mask.scatter(1, taken[:, None], 1.0)
     return same
 

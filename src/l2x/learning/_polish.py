@@ -502,5 +502,5 @@ def learned_prior(selector: nn.Module, surrogate: BaseSurrogate, data: TrainingR
             values.append(models[0].log_value(wanted, masks)[0].cpu().double().numpy())
     best = max(values, key=np.mean)
     losses = [best - value for value in values]
-    close = [loss.mean() <= loss.std() / number**0.5 for loss in losses]
-    return PRIORS[close.index(True)]
+    close = (loss.mean() <= loss.std() / number**0.5 for loss in losses)
+    return next((prior for prior, near in zip(PRIORS, close, strict=True) if near), PRIOR)
